@@ -1,0 +1,36 @@
+package archive
+
+import (
+	"github.com/attestry/attestry/bigtable/rowkey"
+	"github.com/attestry/attestry/vaa"
+)
+
+// IndexKeys returns the keys of the index rows that an event of the journal asks
+// for; in each of them the event's digest is a cell. The index is a pure function
+// of the message rows, so the same keys follow from BodyIndexKeys and
+// rowkey.Tx for what a row holds.
+func IndexKeys(network vaa.Network, e *Event) ([]string, error) {
+	var keys []string
+	body, err := e.body()
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		keys = BodyIndexKeys(network, body)
+	}
+	if e.Link != nil {
+		keys = append(keys, rowkey.Tx(e.Link.TxID, e.ID))
+	}
+	return keys, nil
+}
+
+// BodyIndexKeys returns the keys of the index rows that follow from a message
+// body: by both of its digests, by time, and by the recipient of a transfer.
+func BodyIndexKeys(network vaa.Network, b *vaa.Body) []string {
+	id := b.MessageID()
+	return []string{
+		rowkey.Digest(b.Digest().String(), id),
+		rowkey.Digest(b.SingleDigest().String(), id),
+		rowkey.Time(b.Timestamp, id),
+	}
+}
