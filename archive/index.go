@@ -11,7 +11,7 @@ import (
 // rowkey.Tx for what a row holds.
 func IndexKeys(network vaa.Network, e *Event) ([]string, error) {
 	var keys []string
-	body, err := e.body()
+	body, err := e.Body()
 	if err != nil {
 		return nil, err
 	}

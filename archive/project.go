@@ -13,7 +13,7 @@ import (
 //
 // An error means that the event's bytes are not what its kind says.
 func (r *Record) Apply(e Event) error {
-	body, err := e.body()
+	body, err := e.Body()
 	if err != nil {
 		return err
 	}
@@ -54,9 +54,9 @@ func (r *Record) Apply(e Event) error {
 	return nil
 }
 
-// body returns the message body that the event's bytes hold, nil when the event
+// Body returns the message body that the event's bytes hold, nil when the event
 // has no bytes.
-func (e *Event) body() (*vaa.Body, error) {
+func (e *Event) Body() (*vaa.Body, error) {
 	if e.Bytes == nil {
 		return nil, nil
 	}

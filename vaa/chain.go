@@ -72,23 +72,17 @@ func ParseChainID(s string) (ChainID, error) {
 		}
 		return ChainID(id), nil
 	}
-	folded := foldName(text)
-	for _, prefix := range []string{"chainid", ""} {
-		name, had := strings.CutPrefix(folded, prefix)
-		if !had {
-			continue
-		}
-		for i := range chainTable {
-			if row := &chainTable[i]; name != "" && (name == foldName(row.name) || name == row.alias) {
-				return row.id, nil
-			}
+	name := strings.TrimPrefix(foldName(text), "chainid")
+	for i := range chainTable {
+		if row := &chainTable[i]; name != "" && (name == foldName(row.name) || name == row.alias) {
+			return row.id, nil
 		}
 	}
 	return 0, fmt.Errorf("chain %q is unknown: write its decimal id or its name, as 2 or ethereum", clip(text))
 }
 
 func foldName(s string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s))
+	return strings.ToLower(strings.ReplaceAll(strings.ReplaceAll(s, "_", ""), "-", ""))
 }
 
 func isDecimal(s string) bool {

@@ -33,7 +33,7 @@ func ParseGuardianKey(s string) (GuardianKey, error) {
 func checksumHex(address []byte) string {
 	text := hex.AppendEncode([]byte("0x"), address)
 	digits := text[2:]
-	sum := newKeccak().sum32(digits)
+	sum := newKeccak().sum(digits, nil)
 	for i, c := range digits {
 		nibble := sum[i/2] >> 4
 		if i%2 == 1 {

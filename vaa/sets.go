@@ -122,11 +122,8 @@ func (s GuardianSets) keysFor(v *VAA) ([]GuardianKey, bool) {
 	return set.Keys[:min(size, len(set.Keys))], true
 }
 
-// GovernanceEmitter is the emitter of governance messages on every network, on Solana: address 0x…04.
-const governanceChain ChainID = 1
-
-// GovernanceEmitter returns the chain and address that all governance messages come from.
-func GovernanceEmitter() (ChainID, Address) { return governanceChain, Address{31: 4} }
+// GovernanceEmitter returns the chain and address that all governance messages come from, on every network: Solana, 0x…04.
+func GovernanceEmitter() (ChainID, Address) { return 1, Address{31: 4} }
 
 // IsGuardianSetUpgrade reports whether v claims to be a guardian-set upgrade: it comes from the governance emitter and its
 // payload is of module Core, action 2. It is cheap and proves nothing; [GuardianSets.Extend] judges.

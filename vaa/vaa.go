@@ -135,6 +135,7 @@ func (b *Body) Append(dst []byte) []byte {
 	return append(b.appendFixed(dst), b.Payload...)
 }
 
+// appendFixed appends all but the payload: 51 bytes.
 func (b *Body) appendFixed(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, b.Timestamp)
 	dst = binary.BigEndian.AppendUint32(dst, b.Nonce)
@@ -153,15 +154,7 @@ func (b *Body) MessageID() MessageID {
 func (b *Body) Time() time.Time { return time.Unix(int64(b.Timestamp), 0).UTC() }
 
 // Digest returns the signing digest: Keccak-256 of the Keccak-256 of the body. Guardians, explorers and logs mean this one.
-func (b *Body) Digest() Digest {
-	h := newKeccak()
-	single := b.singleDigest(h)
-	return Digest(h.sum32(single[:]))
-}
+func (b *Body) Digest() Digest { return newKeccak().digest(b) }
 
 // SingleDigest returns the Keccak-256 of the body once: the digest that addresses posted VAAs on Solana.
-func (b *Body) SingleDigest() Digest { return Digest(b.singleDigest(newKeccak())) }
-
-func (b *Body) singleDigest(h keccak) [32]byte {
-	return h.sum32(b.appendFixed(make([]byte, 0, bodySize)), b.Payload)
-}
+func (b *Body) SingleDigest() Digest { return Digest(*newKeccak().single(b)) }

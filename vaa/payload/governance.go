@@ -2,6 +2,7 @@ package payload
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -51,7 +52,7 @@ type ChainRecovery struct {
 	NewChain   vaa.ChainID `json:"newChain"`
 }
 
-// ChainRegistration makes an emitter on another chain known to a bridge (TokenBridge 1, NFTBridge 1).
+// ChainRegistration makes an emitter on another chain known to a contract (TokenBridge 1, NFTBridge 1, WormholeRelayer 1).
 type ChainRegistration struct {
 	Emitter ChainAddress `json:"emitter"`
 }
@@ -71,7 +72,7 @@ const governanceHead = 35
 func decodeGovernance(payload []byte) (string, any, error) {
 	g, ok := readHead(payload)
 	if !ok {
-		return "", nil, fmt.Errorf("governance: no module name, action and chain")
+		return "", nil, errors.New("governance: no module name, action and chain")
 	}
 	action := "action" + strconv.Itoa(int(g.Action))
 	known, ok := governanceActions(g.Module, g.Action)
@@ -134,13 +135,18 @@ func governanceActions(module string, id uint8) (action, bool) {
 	case "NFTBridge":
 		actions = bridgeActions()
 	case "WormholeRelayer":
-		actions = []action{{name: "RegisterChain"}, {name: "UpgradeContract"}, {name: "SetDefaultDeliveryProvider"}}
+		actions = []action{
+			{name: "RegisterChain", read: readChainRegistration}, {name: "UpgradeContract"}, {name: "SetDefaultDeliveryProvider"},
+		}
 	case "GlobalAccountant", "NTTGlobalAccountant":
 		actions = []action{{name: "ModifyBalance"}}
 	case "WasmdModule":
 		actions = []action{
-			{name: "StoreCode"}, {name: "InstantiateContract"}, {name: "MigrateContract"},
-			{name: "AddWasmInstantiateAllowlist"}, {name: "DeleteWasmInstantiateAllowlist"},
+			{name: "StoreCode"},
+			{name: "InstantiateContract"},
+			{name: "MigrateContract"},
+			{name: "AddWasmInstantiateAllowlist"},
+			{name: "DeleteWasmInstantiateAllowlist"},
 		}
 	case "GatewayModule":
 		actions = []action{

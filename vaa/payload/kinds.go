@@ -2,7 +2,8 @@ package payload
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
+	"strings"
 
 	"github.com/attestry/attestry/vaa"
 )
@@ -18,9 +19,6 @@ const (
 	kindPythGovernance = "pyth:governance"
 	kindNTTTransceiver = "ntt:wormhole-transceiver-message"
 	shapedNFTTransfer  = "nft-bridge-shaped:Transfer"
-	shapedTransfer     = "token-bridge-shaped:Transfer"
-	shapedAttestMeta   = "token-bridge-shaped:AttestMeta"
-	shapedWithPayload  = "token-bridge-shaped:TransferWithPayload"
 )
 
 // kindOf tells the kind of a payload of a known emitter whose payloads are not decoded.
@@ -30,7 +28,7 @@ func kindOf(sender contract, payload []byte) (string, error) {
 		if isNFTTransfer(payload) {
 			return kindNFTTransfer, nil
 		}
-		return "", fmt.Errorf("nft bridge: %w", errLayout)
+		return "", errors.New("nft bridge: not a transfer")
 	case relayer:
 		switch {
 		case len(payload) > 0 && payload[0] == 1:
@@ -38,17 +36,17 @@ func kindOf(sender contract, payload []byte) (string, error) {
 		case len(payload) > 0 && payload[0] == 2:
 			return kindRedelivery, nil
 		}
-		return "", fmt.Errorf("relayer: %w", errLayout)
+		return "", errors.New("relayer: not an instruction")
 	case circleIntegration:
 		if isCircleDeposit(payload) {
 			return kindCircleDeposit, nil
 		}
-		return "", fmt.Errorf("circle integration: %w", errLayout)
+		return "", errors.New("circle integration: not a deposit")
 	}
 	if kind := pythKind(payload); kind != "" {
 		return kind, nil
 	}
-	return "", fmt.Errorf("pyth: no known magic bytes")
+	return "", errors.New("pyth: no known magic bytes")
 }
 
 // decodeUnknown tells the kind of a payload whose emitter is not known, by its full layout; empty if none fits.
@@ -76,36 +74,17 @@ func decodeUnknown(network vaa.Network, body *vaa.Body) (string, any) {
 	return pythKind(body.Payload), nil
 }
 
-// shapedTokenBridge reads a payload as if its emitter were a token bridge; empty if it does not fit, or names a chain that has no name.
+// shapedTokenBridge reads a payload as if its emitter were a token bridge; empty if the layout does not fit. Two layouts have a
+// fixed length, which is evidence enough; the third takes any tail, so that both its chains must have names as well.
 func shapedTokenBridge(body *vaa.Body) (string, any) {
 	kind, decoded, err := decodeTokenBridge(body)
 	if err != nil {
 		return "", nil
 	}
-	named := func(addresses ...ChainAddress) bool {
-		for _, a := range addresses {
-			if a.Chain == 0 || !a.Chain.Known() {
-				return false
-			}
-		}
-		return true
+	if d, ok := decoded.(*TransferWithPayload); ok && !(d.Token.Chain.Known() && d.To.Chain.Known()) {
+		return "", nil
 	}
-	switch d := decoded.(type) {
-	case *Transfer:
-		if named(d.Token, d.To) {
-			return shapedTransfer, d
-		}
-	case *AttestMeta:
-		if named(d.Token) {
-			return shapedAttestMeta, d
-		}
-	case *TransferWithPayload:
-		if named(d.Token, d.To) {
-			return shapedWithPayload, d
-		}
-	}
-	_ = kind
-	return "", nil
+	return strings.Replace(kind, "token-bridge:", "token-bridge-shaped:", 1), decoded
 }
 
 // isNFTTransfer checks the layout of an NFT bridge's only payload: id 1, token, chain, symbol, name, token id, URI with its

@@ -21,8 +21,8 @@ const (
 	KindTransferWithPayload = "token-bridge:TransferWithPayload"
 )
 
-// errLayout is the reason of a payload that is not laid out as its emitter's payloads are.
-var errLayout = errors.New("the layout does not fit")
+// errLayout is the reason of a payload that is not laid out as its kind is.
+var errLayout = errors.New("bytes are missing or left over")
 
 // Decode tells what kind of payload a body has and what it says.
 //
@@ -43,14 +43,14 @@ func Decode(network vaa.Network, body *vaa.Body) (kind string, decoded any, err 
 	case nftBridge, relayer, circleIntegration, pyth:
 		kind, err = kindOf(sender, body.Payload)
 	}
+	if err != nil {
+		err = fmt.Errorf("payload of %d bytes from %s: %w", len(body.Payload), body.MessageID(), err)
+	}
 	if kind != "" {
 		return kind, decoded, err
 	}
 	if kind, decoded = decodeUnknown(network, body); kind != "" {
-		return kind, decoded, nil
-	}
-	if err != nil {
-		err = fmt.Errorf("payload of %d bytes from %s: %w", len(body.Payload), body.MessageID(), err)
+		return kind, decoded, err
 	}
 	return KindGeneric, nil, err
 }

@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/attestry/attestry/vaa"
@@ -37,7 +38,7 @@ func decodeTokenBridge(body *vaa.Body) (string, any, error) {
 	r := &reader{rest: body.Payload}
 	id := r.u8()
 	if r.short {
-		return "", nil, fmt.Errorf("token bridge: no payload")
+		return "", nil, errors.New("token bridge: no payload id")
 	}
 	var kind string
 	var decoded any

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"math/big"
 	"strings"
+	"unicode"
 
 	"github.com/attestry/attestry/vaa"
 )
@@ -42,11 +43,11 @@ func on(chain vaa.ChainID, address vaa.Address) ChainAddress {
 	return a
 }
 
-// text cleans a fixed-size text field: NUL padding on either side and surrounding space are dropped, and what is not UTF-8 becomes U+FFFD.
-// An empty field is nil.
+// text cleans a text field of fixed size: padding with NUL or space on either side is dropped, and what is not UTF-8 becomes
+// U+FFFD. An empty field is nil.
 func text(b []byte) *string {
-	s := strings.ToValidUTF8(string(b), "\uFFFD")
-	s = strings.TrimSpace(strings.Trim(s, "\x00"))
+	padding := func(r rune) bool { return r == 0 || unicode.IsSpace(r) }
+	s := strings.TrimFunc(strings.ToValidUTF8(string(b), "\uFFFD"), padding)
 	if s == "" {
 		return nil
 	}

@@ -23,8 +23,11 @@ func Corruptions() []Corruption {
 	return []Corruption{
 		{"newer set", vaa.UnknownSet, func(v *vaa.VAA, set vaa.GuardianSet) { v.GuardianSetIndex = set.Index + 1 }},
 		{"one signature more than guardians", vaa.TooMany, func(v *vaa.VAA, set vaa.GuardianSet) {
-			for len(v.Signatures) <= len(set.Keys) {
-				v.Signatures = append(v.Signatures, *last(v))
+			sig := *last(v)
+			v.Signatures = nil
+			for i := range len(set.Keys) + 1 {
+				sig.GuardianIndex = uint8(i)
+				v.Signatures = append(v.Signatures, sig)
 			}
 		}},
 		{"index out of range", vaa.IndexOutOfRange, func(v *vaa.VAA, set vaa.GuardianSet) {

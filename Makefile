@@ -1,0 +1,75 @@
+# Needs make and Go; the go.mod toolchain line fetches the right Go.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+export CGO_ENABLED ?= 0
+
+# What `make run` starts after the build.
+RUN ?= bin/attestry serve --data-dir ./data --sample testdata/vaas/vaas-mainnet.ndjson
+
+# The variable that the build sets to the version.
+VERSION_VAR := github.com/attestry/attestry/internal/cli.version
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# Packages and flags of the test targets, fuzz time a target.
+PKG      ?= ./...
+TESTFLAGS ?=
+FUZZTIME ?= 10s
+
+TOOL := go tool -modfile=tools/go.mod
+
+.PHONY: help
+help: ## Show this help
+	@awk -F':.*## ' '/^[a-z\/]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/attestry
+	go build -trimpath -buildvcs=false -ldflags '-s -w -X $(VERSION_VAR)=$(VERSION)' -o bin/attestry ./cmd/attestry
+
+.PHONY: run
+run: build ## Build, start the archive with sample data, print links and example lookups
+	$(RUN)
+
+.PHONY: test
+test: ## Install what the tests can use, then run them
+	@scripts/test-deps.sh
+	go test $(TESTFLAGS) $(PKG)
+
+.PHONY: test/race
+test/race: ## Run the tests with the race detector; heavy ones in their short form
+	CGO_ENABLED=1 go test -race -short $(TESTFLAGS) $(PKG)
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (10s)
+	@scripts/fuzz.sh $(FUZZTIME) $(PKG)
+
+.PHONY: bench
+bench: ## Run the benchmarks
+	go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(PKG)
+
+.PHONY: lint
+lint: ## Check format (gofumpt), go vet, staticcheck
+	@bad=$$($(TOOL) gofumpt -l $$(scripts/go-files.sh)); \
+	if [ -n "$$bad" ]; then printf 'not formatted (make fmt mends it):\n%s\n' "$$bad" >&2; exit 1; fi
+	go vet ./...
+	$(TOOL) staticcheck ./...
+
+.PHONY: lint/wide
+lint/wide: ## Run golangci-lint with the reasons of .golangci.yml (slow to build)
+	go tool -modfile=tools/lint/go.mod golangci-lint run ./...
+
+.PHONY: lint/vuln
+lint/vuln: ## Report known vulnerabilities that the code reaches
+	$(TOOL) govulncheck ./...
+
+.PHONY: fmt
+fmt: ## Format the source
+	$(TOOL) gofumpt -w $$(scripts/go-files.sh)
+
+.PHONY: generate
+generate: ## Make anew everything that is generated
+	go generate ./...
+
+.PHONY: verify
+verify: ## Generate and fail if anything differs from what was there
+	@scripts/verify.sh

@@ -1,0 +1,123 @@
+package bigtable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+
+	"cloud.google.com/go/bigtable"
+	"cloud.google.com/go/bigtable/bttest"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// Project and instance that are given to servers which have only one of each.
+const (
+	LocalProject  = "attestry"
+	LocalInstance = "local"
+)
+
+// maxMessage bounds a message on the wire to a local server: the largest row that
+// production lets grow.
+const maxMessage = 256 << 20
+
+// Clients are the connections to one Bigtable.
+type Clients struct {
+	Data  *bigtable.Client
+	Admin *bigtable.AdminClient
+
+	close []func() error
+}
+
+// DialCloud connects to Cloud Bigtable with application default credentials.
+// Nothing is asked of the network before the first call.
+func DialCloud(ctx context.Context, project, instance, appProfile string) (*Clients, error) {
+	data, err := bigtable.NewClientWithConfig(ctx, project, instance, bigtable.ClientConfig{
+		AppProfile: appProfile, DisableDirectAccess: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to bigtable instance %s/%s: %w", project, instance, err)
+	}
+	admin, err := bigtable.NewAdminClient(ctx, project, instance)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to the admin API of %s/%s: %w", project, instance, err), data.Close())
+	}
+	return &Clients{Data: data, Admin: admin, close: []func() error{data.Close, admin.Close}}, nil
+}
+
+// DialLocal connects to an emulator or another server without transport security
+// and credentials. Nothing is asked of the network before the first call. More
+// options are for tests.
+func DialLocal(ctx context.Context, addr, instance string, opts ...grpc.DialOption) (*Clients, error) {
+	opts = append([]grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+	}, opts...)
+	conn, err := grpc.NewClient("passthrough:///"+addr, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the bigtable server at %s: %w", addr, err)
+	}
+	c, err := newClients(ctx, instance, conn)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to the bigtable server at %s: %w", addr, err), conn.Close())
+	}
+	return c, nil
+}
+
+func newClients(ctx context.Context, instance string, conn *grpc.ClientConn) (*Clients, error) {
+	data, err := bigtable.NewClientWithConfig(ctx, LocalProject, instance,
+		bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(conn))
+	if err != nil {
+		return nil, err
+	}
+	admin, err := bigtable.NewAdminClient(ctx, LocalProject, instance, option.WithGRPCConn(conn))
+	if err != nil {
+		return nil, errors.Join(err, data.Close())
+	}
+	return &Clients{Data: data, Admin: admin, close: []func() error{data.Close, admin.Close, conn.Close}}, nil
+}
+
+// Close closes the connections.
+func (c *Clients) Close() error {
+	var errs []error
+	for _, f := range c.close {
+		if err := f(); err != nil && grpc.ErrClientConnClosing != err { //nolint:errorlint,staticcheck // the clients share one connection
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// An Embedded is a Bigtable server in this process.
+type Embedded struct {
+	server   *bttest.Server
+	listener net.Listener
+	Addr     string // loopback address, as for BIGTABLE_EMULATOR_HOST
+}
+
+// StartEmbedded starts a server on a loopback address, any free port when addr is
+// empty. It keeps its data in memory: they are gone when it is closed.
+func StartEmbedded(addr string) (*Embedded, error) {
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("start the embedded bigtable server: %w", err)
+	}
+	server, err := bttest.NewServerWithListener(l, grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(math.MaxInt32))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the embedded bigtable server: %w", err), l.Close())
+	}
+	return &Embedded{server: server, listener: l, Addr: l.Addr().String()}, nil
+}
+
+// Close stops the server. The listener goes first: the server waits for its end
+// but leaves the closing to its owner.
+func (e *Embedded) Close() {
+	e.listener.Close() //nolint:errcheck // nothing is lost with a listener
+	e.server.Close()
+}

@@ -1,0 +1,235 @@
+package bigtable
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/attestry/attestry/archive"
+	"github.com/attestry/attestry/bigtable/rowkey"
+	"github.com/attestry/attestry/bigtable/schema"
+)
+
+// Rows and columns of the table state.
+const (
+	rowWatermark      = "watermark"
+	rowClock          = "clock"
+	prefixCursor      = "cursor:"
+	prefixGuardianSet = "guardianset:"
+	prefixReject      = "reject:"
+
+	colOffset    = "Offset"
+	colNow       = "Now"
+	colPosition  = "Position"
+	colUpdatedAt = "UpdatedAt"
+	colVAA       = "VAA"
+	colCount     = "Count" // 8 bytes, big endian: incremented by the server
+	colDetail    = "Detail"
+	colSource    = "Source"
+	colBytes     = "Bytes"
+	colLastSeen  = "LastSeen"
+)
+
+// Watermark returns the stored watermark.
+func (s *Store) Watermark(ctx context.Context) (archive.Offset, error) {
+	value, err := s.readState(ctx, rowWatermark, colOffset)
+	if err != nil || value == nil {
+		return 1, err
+	}
+	o, err := rowkey.ParseOffset(string(value))
+	if err != nil {
+		return 0, fmt.Errorf("the stored watermark: %w", err)
+	}
+	return archive.Offset(o), nil
+}
+
+// RaiseWatermark writes the watermark unless a higher one is stored.
+func (s *Store) RaiseWatermark(ctx context.Context, w archive.Offset) error {
+	value := rowkey.Offset(uint64(w)) // padded: the order of bytes is that of numbers
+	higher := bigtable.ChainFilters(stateColumn(colOffset), bigtable.LatestNFilter(1), bigtable.ValueRangeFilter([]byte(value), nil))
+	err := s.state.Apply(ctx, rowWatermark, bigtable.NewCondMutation(higher, nil, replaceCell(colOffset, value)))
+	if err != nil {
+		return fmt.Errorf("raise the watermark to %d: %w", w, err)
+	}
+	return nil
+}
+
+// Cursor returns the committed position of a source.
+func (s *Store) Cursor(ctx context.Context, source string) (uint64, error) {
+	value, err := s.readState(ctx, prefixCursor+source, colPosition)
+	if err != nil || value == nil {
+		return 0, err
+	}
+	position, err := strconv.ParseUint(string(value), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the stored cursor of %s: %w", source, err)
+	}
+	return position, nil
+}
+
+// CommitCursor compares and sets. A lost reply to an earlier call shows as
+// archive.ErrCursorMoved; Cursor tells what holds.
+func (s *Store) CommitCursor(ctx context.Context, source string, from, to uint64) error {
+	if to <= from {
+		return fmt.Errorf("cursor of %s from %d to %d does not move forward: %w", source, from, to, archive.ErrCursorMoved)
+	}
+	set := replaceCell(colPosition, strconv.FormatUint(to, 10))
+	set.DeleteCellsInColumn(schema.Value, colUpdatedAt)
+	set.Set(schema.Value, colUpdatedAt, 0, []byte(formatTime(time.Now())))
+	write := bigtable.NewCondMutation(stateColumn(colPosition), nil, set)
+	moved := true // from 0 means that there must be no position yet
+	if from > 0 {
+		is := bigtable.ChainFilters(stateColumn(colPosition), bigtable.LatestNFilter(1), bigtable.ValueFilter(strconv.FormatUint(from, 10)))
+		write, moved = bigtable.NewCondMutation(is, set, nil), false
+	}
+	var matched bool
+	if err := s.state.Apply(ctx, prefixCursor+source, write, bigtable.GetCondMutationResult(&matched)); err != nil {
+		return fmt.Errorf("commit the cursor of %s: %w", source, err)
+	}
+	if matched == moved {
+		return fmt.Errorf("commit the cursor of %s from %d to %d: %w", source, from, to, archive.ErrCursorMoved)
+	}
+	return nil
+}
+
+// PutReject keeps the first bytes of what was refused and counts its deliveries.
+func (s *Store) PutReject(ctx context.Context, r archive.Reject) error {
+	key := prefixReject + r.Reason + ":" + hex.EncodeToString(r.SHA256[:])
+	m := bigtable.NewMutation()
+	now := time.Now()
+	set := func(column string, value []byte) {
+		m.Set(schema.Reject, column, bigtable.Time(now).TruncateToMilliseconds(), value)
+	}
+	set(colDetail, []byte(r.Detail))
+	set(colSource, []byte(r.Source))
+	set(colBytes, r.Bytes[:min(len(r.Bytes), archive.MaxRejectBytes)])
+	set(colLastSeen, []byte(formatTime(now)))
+	if err := s.state.Apply(ctx, key, m); err != nil {
+		return fmt.Errorf("keep a reject: %w", err)
+	}
+	count := bigtable.NewReadModifyWrite()
+	count.Increment(schema.Reject, colCount, 1)
+	if _, err := s.state.ApplyReadModifyWrite(ctx, key, count); err != nil {
+		return fmt.Errorf("count a reject: %w", err)
+	}
+	return nil
+}
+
+// Rejects yields the kept rejects by reason and hash.
+func (s *Store) Rejects(ctx context.Context) iter.Seq2[archive.Reject, error] {
+	return func(yield func(archive.Reject, error) bool) {
+		stopped := false
+		err := s.readRows(ctx, s.state, bigtable.PrefixRange(prefixReject), func(row bigtable.Row) (bool, error) {
+			r, err := decodeReject(row)
+			if err != nil {
+				return false, err
+			}
+			stopped = !yield(r, nil)
+			return !stopped, nil
+		}, bigtable.RowFilter(bigtable.LatestNFilter(1)))
+		if err != nil && !stopped {
+			yield(archive.Reject{}, fmt.Errorf("read rejects: %w", err))
+		}
+	}
+}
+
+func decodeReject(row bigtable.Row) (archive.Reject, error) {
+	reason, hash, _ := strings.Cut(strings.TrimPrefix(row.Key(), prefixReject), ":")
+	r := archive.Reject{Reason: reason}
+	if n, err := hex.Decode(r.SHA256[:], []byte(hash[:min(len(hash), 64)])); err != nil || n != len(r.SHA256) {
+		return r, fmt.Errorf("row %s: want reject:<reason>:<sha256>", row.Key())
+	}
+	for _, item := range row[schema.Reject] {
+		switch qualifier(item) {
+		case colCount:
+			if len(item.Value) != 8 {
+				return r, fmt.Errorf("row %s: count of %d bytes", row.Key(), len(item.Value))
+			}
+			r.Count = binary.BigEndian.Uint64(item.Value)
+		case colDetail:
+			r.Detail = string(item.Value)
+		case colSource:
+			r.Source = string(item.Value)
+		case colBytes:
+			r.Bytes = item.Value
+		case colLastSeen:
+			t, err := time.Parse(time.RFC3339, string(item.Value))
+			if err != nil {
+				return r, fmt.Errorf("row %s: %w", row.Key(), err)
+			}
+			r.LastSeen = t
+		}
+	}
+	return r, nil
+}
+
+// PutGuardianSetUpgrade keeps an upgrade VAA unless one is kept for its index.
+func (s *Store) PutGuardianSetUpgrade(ctx context.Context, index uint32, raw []byte) error {
+	m := bigtable.NewMutation()
+	m.Set(schema.Value, colVAA, 0, raw)
+	key := fmt.Sprintf("%s%010d", prefixGuardianSet, index)
+	if err := s.state.Apply(ctx, key, bigtable.NewCondMutation(stateColumn(colVAA), nil, m)); err != nil {
+		return fmt.Errorf("keep the upgrade to guardian set %d: %w", index, err)
+	}
+	return nil
+}
+
+// GuardianSetUpgrades returns the kept upgrade VAAs by ascending index.
+func (s *Store) GuardianSetUpgrades(ctx context.Context) ([][]byte, error) {
+	var raws [][]byte
+	err := s.readRows(ctx, s.state, bigtable.PrefixRange(prefixGuardianSet), func(row bigtable.Row) (bool, error) {
+		for _, item := range row[schema.Value] {
+			raws = append(raws, item.Value)
+		}
+		return true, nil
+	}, bigtable.RowFilter(bigtable.ChainFilters(stateColumn(colVAA), bigtable.LatestNFilter(1))))
+	if err != nil {
+		return nil, fmt.Errorf("read guardian-set upgrades: %w", err)
+	}
+	return raws, nil
+}
+
+// Clock returns the server's time, which a read-modify-write gives its cells.
+func (s *Store) Clock(ctx context.Context) (time.Time, error) {
+	m := bigtable.NewReadModifyWrite()
+	m.AppendValue(schema.Value, colNow, nil)
+	row, err := s.state.ApplyReadModifyWrite(ctx, rowClock, m)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the store's clock: %w", err)
+	}
+	for _, item := range row[schema.Value] {
+		return item.Timestamp.Time(), nil
+	}
+	return time.Time{}, fmt.Errorf("read the store's clock: the reply has no cell")
+}
+
+func (s *Store) readState(ctx context.Context, key, column string) ([]byte, error) {
+	filter := bigtable.ChainFilters(stateColumn(column), bigtable.LatestNFilter(1))
+	row, err := s.state.ReadRow(ctx, key, bigtable.RowFilter(filter))
+	if err != nil {
+		return nil, fmt.Errorf("read state %s: %w", key, err)
+	}
+	for _, item := range row[schema.Value] {
+		return item.Value, nil
+	}
+	return nil, nil
+}
+
+func stateColumn(column string) bigtable.Filter {
+	return bigtable.ChainFilters(bigtable.FamilyFilter(schema.Value), bigtable.ColumnFilter(column))
+}
+
+// replaceCell sets a column's only cell, at timestamp 0, in one atomic mutation.
+func replaceCell(column, value string) *bigtable.Mutation {
+	m := bigtable.NewMutation()
+	m.DeleteCellsInColumn(schema.Value, column)
+	m.Set(schema.Value, column, 0, []byte(value))
+	return m
+}
