@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"cloud.google.com/go/bigtable"
@@ -41,6 +40,24 @@ func (s *Store) Lookup(ctx context.Context, l archive.Lookup) iter.Seq2[archive.
 			if first == nil || !yield(first.pop(), nil) {
 				return
 			}
+		}
+	}
+}
+
+// IndexRows yields every row of the index in the order of keys; a row that cannot
+// be read is yielded as an error, with its key, and the next follows. An error of
+// the store is the last thing yielded and has no key.
+func (s *Store) IndexRows(ctx context.Context) iter.Seq2[archive.IndexRow, error] {
+	return func(yield func(archive.IndexRow, error) bool) {
+		filter := bigtable.ChainFilters(bigtable.LatestNFilter(1), bigtable.StripValueFilter())
+		stopped := false
+		err := s.index.ReadRows(ctx, bigtable.InfiniteRange(""), func(row bigtable.Row) bool {
+			digests, err := decodeDigests(row)
+			stopped = !yield(archive.IndexRow{Key: row.Key(), Digests: digests}, err)
+			return !stopped
+		}, bigtable.RowFilter(filter))
+		if err != nil && !stopped {
+			yield(archive.IndexRow{}, fmt.Errorf("scan the index: %w", err))
 		}
 	}
 }
@@ -141,14 +158,21 @@ func (sh *shard) decode(row bigtable.Row) (indexEntry, error) {
 	if err != nil {
 		return indexEntry{}, err
 	}
-	entry := indexEntry{order: sh.lookup.Order(row.Key(), sh.prefix), ref: archive.Ref{ID: id}}
+	digests, err := decodeDigests(row)
+	if err != nil {
+		return indexEntry{}, err
+	}
+	return indexEntry{order: sh.lookup.Order(row.Key(), sh.prefix), ref: archive.Ref{ID: id, Digests: digests}}, nil
+}
+
+func decodeDigests(row bigtable.Row) ([]vaa.Digest, error) {
+	digests := make([]vaa.Digest, 0, len(row[schema.Digests]))
 	for _, item := range row[schema.Digests] {
 		d, err := vaa.ParseDigest(qualifier(item))
 		if err != nil {
-			return indexEntry{}, fmt.Errorf("index row %s: %w", row.Key(), err)
+			return nil, fmt.Errorf("index row %s: %w", row.Key(), err)
 		}
-		entry.ref.Digests = append(entry.ref.Digests, d)
+		digests = append(digests, d)
 	}
-	entry.ref.Digests = slices.Clip(entry.ref.Digests)
-	return entry, nil
+	return digests, nil
 }

@@ -1,6 +1,7 @@
 package memarchive
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -144,7 +145,7 @@ func (s *Store) refs(l archive.Lookup) ([]archive.Ref, error) {
 			if err != nil {
 				return nil, err
 			}
-			digests := slices.SortedFunc(maps.Keys(s.index[key]), func(a, b vaa.Digest) int { return strings.Compare(a.String(), b.String()) })
+			digests := slices.SortedFunc(maps.Keys(s.index[key]), compareDigests)
 			all = append(all, found{l.Order(key, p), archive.Ref{ID: id, Digests: digests}})
 		}
 	}
@@ -160,6 +161,30 @@ func (s *Store) refs(l archive.Lookup) ([]archive.Ref, error) {
 	}
 	return refs, nil
 }
+
+// IndexRows yields every row of the index in the order of keys.
+func (s *Store) IndexRows(ctx context.Context) iter.Seq2[archive.IndexRow, error] {
+	return func(yield func(archive.IndexRow, error) bool) {
+		s.mu.Lock()
+		rows := make([]archive.IndexRow, 0, len(s.index))
+		for key, digests := range s.index {
+			rows = append(rows, archive.IndexRow{Key: key, Digests: slices.SortedFunc(maps.Keys(digests), compareDigests)})
+		}
+		s.mu.Unlock()
+		slices.SortFunc(rows, func(a, b archive.IndexRow) int { return cmp.Compare(a.Key, b.Key) })
+		for _, row := range rows {
+			if err := ctx.Err(); err != nil {
+				yield(archive.IndexRow{}, err)
+				return
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+func compareDigests(a, b vaa.Digest) int { return bytes.Compare(a[:], b[:]) }
 
 // Batches yields the journal from the batch that holds from.
 func (s *Store) Batches(ctx context.Context, from archive.Offset) iter.Seq2[archive.Batch, error] {

@@ -53,6 +53,13 @@ func DevnetGuardian(index uint32) *Guardians {
 	return &Guardians{Index: index, keys: []*secp256k1.PrivateKey{secp256k1.PrivKeyFromBytes(secret)}}
 }
 
+// Next returns the set of the next index, in which the last replaced guardians are others and the rest keep their places.
+func (g *Guardians) Next(replaced int) *Guardians {
+	fresh := NewGuardians(uint64(guardianKey(g.keys[0])[0]), g.Index+1, len(g.keys))
+	kept := len(g.keys) - replaced
+	return &Guardians{Index: g.Index + 1, keys: slices.Concat(g.keys[:kept], fresh.keys[kept:])}
+}
+
 // Size returns the number of guardians.
 func (g *Guardians) Size() int { return len(g.keys) }
 
