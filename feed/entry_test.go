@@ -183,7 +183,7 @@ func drawEntry(t *rapid.T) feed.Entry {
 	text := func(label string) string { return string(rapid.SliceOf(rapid.Byte()).Draw(t, label)) }
 	event := archive.Event{
 		Offset: offset, Kind: archive.Kind(rapid.IntRange(1, 6).Draw(t, "kind")), Source: text("source"),
-		ID: vaa.MessageID{EmitterChain: vaa.ChainID(rapid.Uint16().Draw(t, "chain")), Sequence: rapid.Uint64().Draw(t, "sequence")},
+		ID:        vaa.MessageID{EmitterChain: vaa.ChainID(rapid.Uint16().Draw(t, "chain")), Sequence: rapid.Uint64().Draw(t, "sequence")},
 		Canonical: rapid.Bool().Draw(t, "canonical"), Time: at("time"), RecordedAt: at("recorded"),
 	}
 	if rapid.Bool().Draw(t, "signed") {

@@ -217,7 +217,7 @@ func (p *Publisher) isOwn(ctx context.Context, last Item) (bool, error) {
 	if last == (Item{}) || last == p.checked {
 		return true, nil
 	}
-	if epoch := epochOf(last); false {
+	if epoch := epochOf(last); epoch > p.cfg.Store.Epoch {
 		return false, &NewerEpochError{Stream: epoch, Store: p.cfg.Store.Epoch}
 	}
 	entry, err := ParseEntry(last)

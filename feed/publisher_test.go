@@ -160,6 +160,15 @@ func TestForeignStreams(t *testing.T) {
 			{"lower epoch, other events", func() { publish(t, other.publisher(s.stream(), 2)) }},
 			{"same epoch, other events", func() { publish(t, other.publisher(s.stream(), 3)) }},
 			{"same epoch, beyond the journal's end", func() { publish(t, longer.publisher(s.stream(), 3)) }},
+			{"same epoch, a run of history that ends elsewhere", func() {
+				entry := decode(t, items)[4]
+				entry.ID.Offset--
+				item, err := entry.Item()
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.set(t, []feed.Item{item})
+			}},
 			{"not JSON", func() { s.add(t, "1-1", "data", "hello") }},
 			{"another field", func() { s.add(t, "1-1", "payload", "hello", "data2", "x") }},
 			{"an entry of somebody behind ours", func() {

@@ -132,6 +132,45 @@ func verify(t *testing.T, h *history, stream backing) {
 	}
 }
 
+// TestStreamComparesTheWholeEntry holds a stream to its contract when two histories
+// have an entry of the same id, as a restored journal has.
+func TestStreamComparesTheWholeEntry(t *testing.T) {
+	check := func(t *testing.T, stream backing) {
+		items := make([]feed.Item, 4)
+		for i := range items {
+			items[i] = feed.Item{ID: feed.ID{Millis: 5, Offset: archive.Offset(i + 1)}, Data: "of epoch 2"}
+		}
+		old := feed.Item{ID: items[1].ID, Data: "of epoch 1"}
+		request := func(what string, want feed.Item, do func() (feed.Item, error)) {
+			t.Helper()
+			for range 2 { // the second is a repetition
+				if got, err := do(); err != nil || got != want {
+					t.Fatalf("%s: found %v, not %v: %v", what, got, want, err)
+				}
+			}
+		}
+		appends := func(last feed.Item, items ...feed.Item) func() (feed.Item, error) {
+			return func() (feed.Item, error) { return stream.Append(t.Context(), last, items) }
+		}
+		deletes := func(last feed.Item) func() (feed.Item, error) {
+			return func() (feed.Item, error) { return stream.Delete(t.Context(), last) }
+		}
+		request("append to what is not there", feed.Item{}, appends(items[0], items[1]))
+		request("append to nothing", items[1], appends(feed.Item{}, items[:2]...))
+		request("append behind another history's entry", items[1], appends(old, items[2]))
+		request("delete another history", items[1], deletes(old))
+		request("delete nothing", items[1], deletes(feed.Item{}))
+		request("append", items[3], appends(items[1], items[2:]...))
+		request("append late", items[3], appends(items[1], items[2]))
+		request("delete", feed.Item{}, deletes(items[3]))
+		if got := stream.snapshot(); len(got) != 0 {
+			t.Errorf("left: %v", got)
+		}
+	}
+	t.Run("model", func(t *testing.T) { check(t, &model{}) })
+	onEach(t, func(t *testing.T, s *server) { check(t, &redisBacking{s.stream(), t, s}) })
+}
+
 // redisBacking gives a RedisStream what a schedule needs.
 type redisBacking struct {
 	*feed.RedisStream

@@ -163,7 +163,7 @@ func TestTailReturnsTheCallersError(t *testing.T) {
 			}
 			return nil
 		})
-		if err != errEnough || n != 2 { //nolint:errorlint // as it is, not wrapped
+		if err != errEnough || n != 2 { // as it is, not wrapped
 			t.Errorf("got %v after %d entries", err, n)
 		}
 	})

@@ -229,12 +229,19 @@ func TestRunEndsWhenTheStoreIsNotTheNewest(t *testing.T) {
 					}
 				})
 				done := make(chan error, 1)
-				go func() { done <- old.Run(t.Context()) }()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go func() { done <- old.Run(ctx) }()
 				time.Sleep(time.Second)
 				synctest.Wait()
 				publish(t, h.publisher(m, 2))
-				if _, ok := errors.AsType[*feed.NewerEpochError](<-done); !ok {
-					t.Error("ended otherwise")
+				select {
+				case err := <-done:
+					if _, ok := errors.AsType[*feed.NewerEpochError](err); !ok {
+						t.Errorf("ended with %v", err)
+					}
+				case <-time.After(time.Minute):
+					t.Fatal("runs on")
 				}
 				h.check(2, 1, 3, decode(t, m.snapshot()))
 			})
