@@ -44,17 +44,18 @@ func TestConformanceHost(t *testing.T) {
 
 // conformance gives each store an instance of its own on the server.
 func conformance(t *testing.T, addr string) {
-	h := &harness{addr: addr, run: fmt.Sprint(time.Now().UnixNano())}
-	archivetest.Run(t, archivetest.Options{
-		New:    h.new,
-		Reopen: h.reopen,
-		Seal:   h.seal,
-		CheckCalls: func(_ *testing.T, _ archive.Store, f func()) int {
-			before := h.calls.Load()
-			f()
-			return int(h.calls.Load() - before)
-		},
-	})
+	h := newHarness(addr)
+	archivetest.Run(t, archivetest.Options{New: h.new, Reopen: h.reopen, Seal: h.seal, CheckCalls: h.countCalls})
+}
+
+func newHarness(addr string) *harness {
+	return &harness{addr: addr, run: fmt.Sprint(time.Now().UnixNano())}
+}
+
+func (h *harness) countCalls(_ *testing.T, _ archive.Store, f func()) int {
+	before := h.calls.Load()
+	f()
+	return int(h.calls.Load() - before)
 }
 
 type harness struct {

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -264,7 +265,9 @@ func decodeEvidence(r *archive.Record, rest string, value []byte) error {
 
 func addMark(marks *[]vaa.Digest, text string) error {
 	d, err := vaa.ParseDigest(text)
-	*marks = append(*marks, d)
+	if !slices.Contains(*marks, d) { // an older version of the same mark
+		*marks = append(*marks, d)
+	}
 	return err
 }
 

@@ -96,6 +96,29 @@ func (s *Store) Batches(ctx context.Context, from archive.Offset) iter.Seq2[arch
 	}
 }
 
+// BatchOffsets yields the offsets of the journal's rows from one on, ascending,
+// whether or not each begins where the last ended. It is for checks; readers of
+// the journal use Batches.
+func (s *Store) BatchOffsets(ctx context.Context, from archive.Offset) iter.Seq2[archive.Offset, error] {
+	return func(yield func(archive.Offset, error) bool) {
+		var bad error
+		stopped := false
+		rows := bigtable.InfiniteRange(rowkey.Offset(uint64(from)))
+		filter := bigtable.ChainFilters(bigtable.CellsPerRowLimitFilter(1), bigtable.StripValueFilter())
+		err := s.journal.ReadRows(ctx, rows, func(row bigtable.Row) bool {
+			var o uint64
+			if o, bad = rowkey.ParseOffset(row.Key()); bad != nil {
+				return false
+			}
+			stopped = !yield(archive.Offset(o), nil)
+			return !stopped
+		}, bigtable.RowFilter(filter))
+		if err = errors.Join(bad, err); err != nil && !stopped {
+			yield(0, fmt.Errorf("list the journal's rows from offset %d: %w", from, err))
+		}
+	}
+}
+
 // startOf returns the offset at which the batch that holds from begins, or from
 // itself when no such batch is known.
 func (s *Store) startOf(ctx context.Context, from archive.Offset) (archive.Offset, error) {

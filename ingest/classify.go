@@ -46,11 +46,18 @@ func classifyVAA(r *archive.Record, it *Item, link *archive.Link) decision {
 	case canonical.Digest == it.Digest:
 		e := newEvent(r, it, archive.KindResigned, link)
 		e.Canonical = set > canonical.GuardianSetIndex
+		if !e.Canonical && link != nil {
+			// An older set's VAA writes no column of the row, and the link may be the
+			// best of the row's digest: it gets an event that writes InitiatingTxID.
+			e.Link = nil
+			return decided(archive.OutcomeResigned, linked(r, it, link), e)
+		}
 		return decided(archive.OutcomeResigned, e)
 	default:
 		e := newEvent(r, it, archive.KindConflict, link)
 		if set > canonical.GuardianSetIndex {
-			e.Canonical, e.Displaced = true, &canonical.Digest
+			displaced := canonical.Digest // a copy: the record is sorted when the event is applied to it
+			e.Canonical, e.Displaced = true, &displaced
 		}
 		return decided(archive.OutcomeConflict, e)
 	}
@@ -111,10 +118,14 @@ func known(r *archive.Record, it *Item, link *archive.Link) decision {
 	if link == nil {
 		return decision{Result: Result{Outcome: archive.OutcomeDuplicate}}
 	}
+	return decided(archive.OutcomeLinked, linked(r, it, link))
+}
+
+func linked(r *archive.Record, it *Item, link *archive.Link) archive.Event {
 	e := newEvent(r, it, archive.KindLinked, link)
 	current := r.Digest()
 	e.Canonical = current != nil && *current == it.Digest
-	return decided(archive.OutcomeLinked, e)
+	return e
 }
 
 func observed(r *archive.Record, it *Item, link *archive.Link) archive.Event {
@@ -153,7 +164,8 @@ func initiatingTxID(r *archive.Record, digest vaa.Digest, link *archive.Link) *s
 	if best == nil {
 		return nil
 	}
-	return &best.TxID
+	txID := best.TxID // a copy: the record's links are sorted when the event is applied to it
+	return &txID
 }
 
 // unknownLink returns the item's link if it is new for the item's digest, or

@@ -20,29 +20,52 @@ type tail struct {
 	end archive.Offset
 	// events are those in [w, end), by id and ascending.
 	events map[vaa.MessageID][]archive.Event
-	last   time.Time // wall time of the last batch read
+	last   time.Time // wall time of the batch that ends at end
 }
 
 // look reads W and then T (rule 1).
 func (w *Writer) look(ctx context.Context) (*tail, error) {
 	if w.low == 0 {
-		err := w.call(ctx, "read the watermark", func(ctx context.Context) error {
-			var err error
-			w.raised, err = w.store.Watermark(ctx)
-			w.low = w.raised
-			return err
-		})
-		if err != nil {
-			w.low = 0
+		if err := w.begin(ctx); err != nil {
 			return nil, err
 		}
 	}
-	t := &tail{w: w.low, end: w.low, events: map[vaa.MessageID][]archive.Event{}}
+	t := &tail{w: w.low, end: w.low, last: w.lowTime, events: map[vaa.MessageID][]archive.Event{}}
 	if err := w.read(ctx, t, true); err != nil {
 		return nil, err
 	}
-	w.low = t.w
+	// A healthy writer goes on with the tail's time, but somebody's clock is wrong.
+	if ahead := t.last.Sub(w.now()); ahead > clockOff != w.tailAhead {
+		w.tailAhead = !w.tailAhead
+		w.log.Warn("the journal's newest batch is ahead of this clock", zap.Bool("now", w.tailAhead), zap.Duration("by", ahead))
+	}
 	return t, nil
+}
+
+// begin takes the stored watermark for the first look.
+func (w *Writer) begin(ctx context.Context) error {
+	var low archive.Offset
+	err := w.call(ctx, "read the watermark", func(ctx context.Context) error {
+		var err error
+		low, err = w.store.Watermark(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if low > 1 {
+		// The next batch may not be older than this one (rule 8).
+		b, found, err := w.holding(ctx, low-1)
+		if err != nil {
+			return err
+		}
+		if !found || b.End() != low {
+			return fmt.Errorf("read the journal: no batch ends at the watermark %d; run attestry fsck", low)
+		}
+		w.lowTime = b.WallTime
+	}
+	w.low, w.raised = low, low
+	return nil
 }
 
 // extend reads on from where t ends. W stays where it was: rows may have been
@@ -59,6 +82,7 @@ func (w *Writer) read(ctx context.Context, t *tail, findW bool) error {
 		t.end, t.last = b.End(), b.WallTime
 		if findW = findW && b.Applied; findW {
 			t.w = t.end
+			w.low, w.lowTime = t.end, t.last
 			continue
 		}
 		for _, e := range b.Events {
@@ -111,6 +135,8 @@ func (w *Writer) Sweep(ctx context.Context) error {
 // and applies what the rows of the journal say (rule 10) of the batches that mine
 // selects.
 func (w *Writer) applyPending(ctx context.Context, mine func(*archive.Batch) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
+	defer cancel()
 	dense := true // every batch so far is applied
 	var failed error
 	for b, err := range w.store.Batches(ctx, w.low) {
@@ -126,7 +152,7 @@ func (w *Writer) applyPending(ctx context.Context, mine func(*archive.Batch) boo
 		}
 		dense = dense && b.Applied
 		if dense {
-			w.low = b.End()
+			w.low, w.lowTime = b.End(), b.WallTime
 		}
 	}
 	if failed == nil && w.low > w.raised+10*archive.MaxBatchEvents {

@@ -28,6 +28,7 @@ const (
 	callTimeout    = 30 * time.Second // one durable call
 	appendAttempts = 5                // sends of one batch whose outcome stays unknown
 	applyAttempts  = 5
+	applyTimeout   = 5 * time.Minute        // to apply what is pending; the rest is for the next time
 	retryPause     = 100 * time.Millisecond // first pause between attempts, doubled each time
 	// staleAfter is the age from which a batch that is not applied is taken to
 	// belong to a dead writer.
@@ -51,8 +52,12 @@ type Writer struct {
 	// low is an offset below which every batch is applied, the end of a row that
 	// was read; 0 before the first look.
 	low archive.Offset
+	// lowTime is the wall time of the batch that ends at low; zero when low is 0 or 1.
+	lowTime time.Time
 	// raised is the watermark as last stored.
 	raised archive.Offset
+	// tailAhead: the journal's newest batch was ahead of this clock when last seen.
+	tailAhead bool
 }
 
 // WriterConfig is what a writer is made of. Store is required; the rest has
@@ -125,7 +130,8 @@ func (w *Writer) writeBatch(ctx context.Context, class archive.Class, items []It
 		return 0, err
 	}
 	var p plan
-	for raced := 0; ; raced++ {
+	raced := 0
+	for ; ; raced++ {
 		if p, err = newPlan(class, items, rows, t); err != nil {
 			return 0, err
 		}
@@ -134,8 +140,13 @@ func (w *Writer) writeBatch(ctx context.Context, class archive.Class, items []It
 		}
 		p.batch.ID, p.batch.Writer, p.batch.Offset = w.newID(), w.id, t.end
 		p.batch.WallTime = t.wallTime(w.now())
+		sent := w.now()
 		err := w.append(ctx, p.batch)
 		if err == nil {
+			if raced > 0 {
+				// The others lost to this batch: they get the next turn.
+				defer w.rest(ctx, class, w.now().Sub(sent))
+			}
 			break
 		}
 		if !errors.Is(err, archive.ErrOffsetTaken) {
@@ -186,7 +197,7 @@ func (w *Writer) append(ctx context.Context, b archive.Batch) error {
 		// The outcome is unknown, or the offset is taken, perhaps by this very batch
 		// in an earlier send. What lies there tells; an absent row tells nothing, and
 		// the same bytes are sent again (rule 6).
-		there, found, err := w.batchAt(ctx, b.Offset)
+		there, found, err := w.holding(ctx, b.Offset)
 		switch {
 		case err != nil:
 			last = err
@@ -199,14 +210,15 @@ func (w *Writer) append(ctx context.Context, b archive.Batch) error {
 	return fmt.Errorf("append at offset %d: outcome unknown after %d attempts: %w", b.Offset, appendAttempts, last)
 }
 
-func (w *Writer) batchAt(ctx context.Context, o archive.Offset) (archive.Batch, bool, error) {
+// holding reads the batch that holds an offset.
+func (w *Writer) holding(ctx context.Context, o archive.Offset) (archive.Batch, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for b, err := range w.store.Batches(ctx, o) {
 		if err != nil {
 			return archive.Batch{}, false, fmt.Errorf("read the journal at offset %d: %w", o, err)
 		}
-		return b, b.Offset == o, nil
+		return b, true, nil
 	}
 	return archive.Batch{}, false, nil
 }
@@ -248,6 +260,14 @@ func (w *Writer) yield(ctx context.Context, class archive.Class, raced int) erro
 		return nil
 	}
 	return w.pause(ctx, pause)
+}
+
+// rest waits a round trip after a race that was won, longer for history.
+func (w *Writer) rest(ctx context.Context, class archive.Class, roundTrip time.Duration) {
+	if class == archive.ClassHistory {
+		roundTrip *= 4
+	}
+	_ = w.pause(ctx, min(roundTrip, time.Second)) // an end of ctx shows in the next call
 }
 
 func (w *Writer) call(ctx context.Context, what string, f func(context.Context) error) error {

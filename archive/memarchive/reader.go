@@ -204,6 +204,24 @@ func (s *Store) Batches(ctx context.Context, from archive.Offset) iter.Seq2[arch
 	}
 }
 
+// BatchOffsets yields the offsets at which batches begin, ascending, from one on.
+func (s *Store) BatchOffsets(ctx context.Context, from archive.Offset) iter.Seq2[archive.Offset, error] {
+	return func(yield func(archive.Offset, error) bool) {
+		s.mu.Lock()
+		starts := slices.Clone(s.starts)
+		s.mu.Unlock()
+		for _, o := range starts {
+			if err := ctx.Err(); err != nil {
+				yield(0, err)
+				return
+			}
+			if o >= from && !yield(o, nil) {
+				return
+			}
+		}
+	}
+}
+
 func (s *Store) holding(o archive.Offset) (archive.Batch, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

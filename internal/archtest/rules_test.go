@@ -33,6 +33,7 @@ var floors = []struct {
 	{"internal/fsck", 3, "the checker shares no code with the writers that it checks"},
 	{"internal/bench", 3, "benchmarks drive the program's parts from above"},
 	{"internal/sim", 3, "the simulation drives the program's parts from above"},
+	{"internal/crashtest", 4, "the drills drive the whole program from outside"},
 	{"internal/run", 4, "assembly of the parts to services"},
 	{"internal/cli", 4, "the edge: flags, environment, files, exit codes"},
 	{"cmd/attestry", 4, "main"},
@@ -124,5 +125,6 @@ var uses = []struct {
 var skips = []struct{ pkg, reason string }{
 	{"internal/testenv", "the one place that knows which servers a machine has"},
 	{"archive/archivetest", "capabilities that an implementation lacks are skipped out loud"},
+	{"emulator/filter", "a random pattern that does not compile is drawn again"},
 	{"bigtable", "servers named by the environment or run in containers may be absent"},
 }

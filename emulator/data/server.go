@@ -1,0 +1,86 @@
+// Package data is the service google.bigtable.v2.Bigtable on the storage engine:
+// it checks requests, evaluates filters, and answers with the codes and texts
+// that clients branch on.
+package data
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/attestry/attestry/emulator/storage"
+)
+
+// Server serves the data API. Its methods may be called concurrently.
+type Server struct {
+	btpb.UnimplementedBigtableServer
+
+	engine *storage.Engine
+	now    func() time.Time
+	// transactions reports whether an app profile of an instance allows writes that
+	// depend on what is read.
+	transactions func(table, appProfile string) error
+}
+
+// Config is what a server is made of.
+type Config struct {
+	Engine *storage.Engine
+	Now    func() time.Time // nil: time.Now
+	// Transactions returns an error when an app profile does not allow conditional
+	// writes to a table. Nil allows all.
+	Transactions func(table, appProfile string) error
+}
+
+// New returns a server.
+func New(c Config) *Server {
+	s := &Server{engine: c.Engine, now: c.Now, transactions: c.Transactions}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.transactions == nil {
+		s.transactions = func(string, string) error { return nil }
+	}
+	return s
+}
+
+// micros is the server's time as cells have it: to the millisecond.
+func (s *Server) micros() int64 { return s.now().UnixMilli() * 1000 }
+
+func (s *Server) table(name, authorizedView string) (*storage.Table, error) {
+	if authorizedView != "" {
+		return nil, unimplemented("authorized views")
+	}
+	if name == "" {
+		return nil, invalid("No table name is given")
+	}
+	t := s.engine.Table(name)
+	if t == nil {
+		return nil, status.Errorf(codes.NotFound, "Table not found: %s", name)
+	}
+	return t, nil
+}
+
+// internal is the answer to a fault of the server itself. It is never a code that
+// clients retry for ever.
+func internal(err error) error {
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return status.FromContextError(err).Err()
+	}
+	return status.Errorf(codes.DataLoss, "storage: %v", err)
+}
+
+func unimplemented(what string) error {
+	return status.Errorf(codes.Unimplemented, "%s are not offered by this server", what)
+}
+
+// PingAndWarm answers at once: there is nothing to warm.
+func (s *Server) PingAndWarm(context.Context, *btpb.PingAndWarmRequest) (*btpb.PingAndWarmResponse, error) {
+	return &btpb.PingAndWarmResponse{}, nil
+}

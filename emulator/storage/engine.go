@@ -1,0 +1,169 @@
+// Package storage keeps the tables of the server in Pebble: cells, the
+// definitions of tables, and what is written to both.
+//
+// A row is a run of keys, one for each cell. What is written to one row is
+// atomic, and so is all of one Write. Reads see a consistent state of everything
+// at the moment at which they began.
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// FormatVersion is the version of the key layout. A directory of another version
+// is refused.
+const FormatVersion = 1
+
+// Errors that callers branch on.
+var (
+	// ErrLocked: another process has the directory open.
+	ErrLocked = errors.New("the data directory is in use by another process")
+	// ErrNoStore: nothing was created in the directory.
+	ErrNoStore = errors.New("the directory holds no data of this server")
+	// ErrFormat: the directory is of another version.
+	ErrFormat = errors.New("the data directory is of another format version")
+)
+
+// Options of an engine. The zero value is the safest.
+type Options struct {
+	// FS is the file system; nil is the operating system's.
+	FS vfs.FS
+	// NoSync acknowledges writes once they are handed to the operating system: they
+	// survive the death of the process, but not a loss of power.
+	NoSync bool
+	// CacheBytes bounds the block cache. 0: 64 MiB.
+	CacheBytes int64
+	// MemTableBytes is the size at which writes in memory go to a file. 0: 32 MiB.
+	MemTableBytes uint64
+	// GCOnRead hides garbage from reads at once. Production, and the default, lets
+	// it be seen until it is collected.
+	GCOnRead bool
+	// Now is the clock by which cells grow old; nil is the machine's.
+	Now func() time.Time
+	// Logger receives what the storage engine says; nil drops it.
+	Logger pebble.Logger
+}
+
+const rowLocks = 1 << 10
+
+// Engine is an open data directory. Its methods may be called concurrently.
+type Engine struct {
+	db    *pebble.DB
+	fs    vfs.FS
+	lock  *pebble.Lock
+	write *pebble.WriteOptions
+	seed  maphash.Seed
+	rows  [rowLocks]sync.Mutex // exclude read-modify-write on one row
+
+	now    func() time.Time
+	logger pebble.Logger
+	onRead bool // garbage is hidden from reads
+
+	meta  meta
+	dirty dirty
+	stop  context.CancelFunc
+	swept chan struct{} // closed when the collection of garbage has ended
+}
+
+// Open opens a data directory, and makes it when create is set and there is none.
+// Errors: ErrLocked, ErrNoStore, ErrFormat.
+func Open(dir string, create bool, o Options) (*Engine, error) {
+	fs := o.FS
+	if fs == nil {
+		fs = vfs.Default
+	}
+	if create {
+		if err := fs.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("make the data directory: %w", err)
+		}
+	}
+	lock, err := pebble.LockDirectory(dir, fs)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w (%w)", dir, ErrLocked, err)
+	}
+	cache := pebble.NewCache(max(o.CacheBytes, 64<<20))
+	defer cache.Unref()
+	db, err := pebble.Open(dir, pebbleOptions(fs, lock, cache, create, o))
+	if err != nil {
+		err = errors.Join(err, lock.Close())
+		if errors.Is(err, pebble.ErrDBDoesNotExist) {
+			return nil, fmt.Errorf("open %s: %w", dir, ErrNoStore)
+		}
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
+	e := &Engine{
+		db: db, fs: fs, lock: lock, write: pebble.Sync, seed: maphash.MakeSeed(),
+		now: o.Now, logger: o.Logger, onRead: o.GCOnRead, swept: make(chan struct{}),
+	}
+	if o.NoSync {
+		e.write = pebble.NoSync
+	}
+	if e.now == nil {
+		e.now = time.Now
+	}
+	if e.logger == nil {
+		e.logger = silent{}
+	}
+	if err := e.loadMeta(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", dir, err), db.Close(), lock.Close())
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	go e.collectGarbage(ctx)
+	return e, nil
+}
+
+func pebbleOptions(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, create bool, o Options) *pebble.Options {
+	opts := &pebble.Options{
+		FS: fs, Lock: lock, Cache: cache, Comparer: comparer(), Logger: silent{},
+		ErrorIfNotExists:      !create,
+		FormatMajorVersion:    pebble.FormatNewest,
+		MemTableSize:          max(o.MemTableBytes, 32<<20),
+		L0CompactionThreshold: 4,
+		LBaseMaxBytes:         64 << 20,
+		MaxOpenFiles:          1000,
+	}
+	if o.Logger != nil {
+		opts.Logger = o.Logger
+	}
+	for i := range opts.Levels {
+		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return opts
+}
+
+// comparer orders keys by their bytes and finds rows by their prefix.
+func comparer() *pebble.Comparer {
+	c := *pebble.DefaultComparer
+	c.Name = "attestry.emulator.cells.v1"
+	c.Split = split
+	// Shortened keys would not split where whole ones do.
+	c.Separator = func(dst, a, _ []byte) []byte { return append(dst, a...) }
+	c.Successor = func(dst, a []byte) []byte { return append(dst, a...) }
+	return &c
+}
+
+// Close ends background work and closes the directory. Every view must be closed
+// before.
+func (e *Engine) Close() error {
+	e.stop()
+	<-e.swept
+	return errors.Join(e.db.Close(), e.lock.Close())
+}
+
+// silent drops what the engine logs; what is fatal to it must not end the process
+// silently.
+type silent struct{}
+
+func (silent) Infof(string, ...any)              {}
+func (silent) Errorf(string, ...any)             {}
+func (silent) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
