@@ -5,7 +5,7 @@ SHELL := /bin/bash
 export CGO_ENABLED ?= 0
 
 # What `make run` starts after the build.
-RUN ?= bin/attestry serve --data-dir ./data --sample testdata/vaas/vaas-mainnet.ndjson
+RUN ?= bin/attestry serve --sample testdata/vaas/vaas-mainnet.ndjson
 
 # The variable that the build sets to the version.
 VERSION_VAR := github.com/attestry/attestry/internal/cli.version

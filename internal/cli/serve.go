@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/attestry/attestry/archive"
+	"github.com/attestry/attestry/feed"
+	"github.com/attestry/attestry/ingest"
+	"github.com/attestry/attestry/internal/run"
+	"github.com/attestry/attestry/query"
+)
+
+func (a *app) serveCmd() *cobra.Command {
+	var samples []string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the whole archive: store, stream, publisher and query service",
+		Long: `Runs the archive in one process: the query service over HTTP, the publisher, and the
+sweeper that finishes what a crash left. Without a store that is named
+(BIGTABLE_EMULATOR_HOST, --project and --instance) or a Redis (--redis-url) it
+embeds them and holds --data-dir; the other commands find them by it.
+
+The embedded store of this version keeps its data in memory.`,
+		Example: `  attestry serve
+  attestry serve --sample testdata/vaas/vaas-mainnet.ndjson --http 127.0.0.1:8080
+  attestry serve --project my-project --instance attestry --redis-url redis://10.0.0.3:6379`,
+		Args: noArguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.config(cmd)
+			if err != nil {
+				return err
+			}
+			inputs, err := a.openFiles(samples)
+			if err != nil {
+				return err
+			}
+			return run.Serve(cmd.Context(), run.ServeConfig{
+				Config: c.Config, HTTP: c.http, Logger: a.logger(c, zap.InfoLevel),
+				Ready: func(ctx context.Context, s *run.Server) error {
+					return a.ready(ctx, cmd.OutOrStdout(), c, s, inputs)
+				},
+			})
+		},
+	}
+	registerFlags(cmd, "serve")
+	cmd.Flags().StringArrayVar(&samples, "sample", nil, "file of VAAs to take in after the start, as attestry ingest does; may be repeated")
+	return cmd
+}
+
+// ready says where everything is, takes the samples in, and gives examples.
+func (a *app) ready(ctx context.Context, w io.Writer, c *config, s *run.Server, inputs []input) error {
+	url := "http://" + s.HTTP
+	fmt.Fprintf(w, "attestry serves %s at %s\n", c.Network, url)
+	fmt.Fprintf(w, "  messages  %s/v1/attestations?limit=10\n", url)
+	fmt.Fprintf(w, "  state     %s/readyz  %s/health  %s/metrics\n", url, url, url)
+	fmt.Fprintf(w, "  bigtable  %s\n", s.Bigtable)
+	if s.InMemory {
+		fmt.Fprintln(w, "            the embedded store of this version keeps its data in memory; they are gone when it stops")
+	}
+	if s.EmbeddedRedis {
+		fmt.Fprintf(w, "  redis     %s, stream %s\n", *s.Redis, feed.Events(c.Network))
+	}
+	if len(inputs) == 0 {
+		return nil
+	}
+	runner := s.Runner(archive.ClassHistory)
+	var total ingest.Summary
+	for _, in := range inputs {
+		start := time.Now()
+		summary, err := runner.Run(ctx, in)
+		total.Add(summary)
+		if err != nil {
+			return fmt.Errorf("take the sample in: %w", err)
+		}
+		fmt.Fprintf(w, "sample %s: %s in %s\n", in.Name(), counts(summary), time.Since(start).Round(time.Millisecond))
+	}
+	page, err := scanPage(ctx, s.Query(), archive.Range{}, archive.Columns{}, query.Paging{Limit: 1})
+	if err != nil {
+		return fmt.Errorf("look at the samples: %w", err)
+	}
+	if len(page.Items) > 0 {
+		a.examples(w, c, s, &page.Items[0])
+	}
+	return nil
+}
+
+// examples shows how a message is looked up.
+func (a *app) examples(w io.Writer, c *config, s *run.Server, m *query.Attestation) {
+	url := "http://" + s.HTTP
+	program := a.name
+	if dir := c.values["data-dir"]; dir.set() && dir.text != "./data" {
+		program = strings.Join([]string{program, "--data-dir", dir.text}, " ")
+	}
+	if n := c.values["network"]; n.set() && c.Network.String() != "mainnet" {
+		program += " --network " + c.Network.String()
+	}
+	fmt.Fprintf(w, "try\n")
+	fmt.Fprintf(w, "  curl -s %s/v1/attestations/%s\n", url, m.ID)
+	fmt.Fprintf(w, "  curl -s %s/v1/signed_vaa/%s\n", url, m.ID)
+	fmt.Fprintf(w, "  %s get %s\n", program, text(m.Digest))
+	fmt.Fprintf(w, "  %s scan %d: --limit 10\n", program, m.EmitterChain)
+	fmt.Fprintf(w, "  %s tail --from earliest\n", program)
+	if s.EmbeddedRedis {
+		host, port, _ := strings.Cut(*s.Redis, ":")
+		fmt.Fprintf(w, "  redis-cli -h %s -p %s XREVRANGE '%s' + - COUNT 3\n", host, port, feed.Events(c.Network))
+	}
+}

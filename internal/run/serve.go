@@ -1,0 +1,226 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/attestry/attestry/archive"
+	"github.com/attestry/attestry/feed"
+	"github.com/attestry/attestry/ingest"
+	"github.com/attestry/attestry/query/guardian"
+	"github.com/attestry/attestry/query/native"
+	"github.com/attestry/attestry/query/web"
+)
+
+const (
+	openTimeout     = 30 * time.Second // to open the store at the start
+	shutdownTimeout = 10 * time.Second // for requests in flight at the end
+	sweepInterval   = 5 * time.Second
+	sweepTimeout    = time.Minute
+)
+
+// ServeConfig is what a serve is made of.
+type ServeConfig struct {
+	Config
+	HTTP   string // host:port to listen on; port 0 takes a free one
+	Logger *zap.Logger
+	// Ready is called once, when everything answers, beside what serves. An error
+	// of it ends the serve.
+	Ready func(ctx context.Context, s *Server) error
+}
+
+// Server is a running archive.
+type Server struct {
+	*Archive
+	Endpoints
+
+	// InMemory: the data are in this process and gone with it.
+	InMemory bool
+	// EmbeddedRedis: the stream is in this process.
+	EmbeddedRedis bool
+
+	cfg       ServeConfig
+	log       *zap.Logger
+	registry  *prometheus.Registry
+	writer    *ingest.Writer
+	publisher *feed.Publisher
+	redis     *redis.Client // of the publisher
+	listener  net.Listener
+	closers   []func() error // in the order of opening
+}
+
+// Serve runs the whole archive until ctx ends, and then stops it within a
+// deadline and returns nil. What is named is used; a store or a Redis that is not
+// is embedded, and then the data directory is held. Errors: ErrServed when
+// another serve holds it; anything that ended a part, which ends all.
+func Serve(ctx context.Context, c ServeConfig) (err error) {
+	s := &Server{cfg: c, log: c.Logger, registry: prometheus.NewRegistry()}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.serveHTTP(ctx) })
+	g.Go(func() error { return s.publisher.Run(ctx) })
+	g.Go(func() error { s.sweep(ctx); return nil })
+	g.Go(func() error {
+		if err := c.Ready(ctx, s); err != nil && ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// open builds everything that serves, lowest first.
+func (s *Server) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	var dir *dataDir
+	if s.cfg.embeds() {
+		var err error
+		if dir, err = holdDir(ctx, s.cfg.DataDir); err != nil {
+			return err
+		}
+		s.closers = append(s.closers, dir.close)
+	}
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, conn.Close)
+	if err := s.openRedis(conn); err != nil {
+		return err
+	}
+	if s.Archive, err = conn.Open(ctx); err != nil {
+		return err
+	}
+	s.writer = ingest.NewWriter(ingest.WriterConfig{Store: s.Store, Logger: s.log.Named("writer")})
+	if s.publisher, s.redis, err = newPublisher(s.Archive, s.log, s.registry); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.redis.Close)
+	if s.listener, err = net.Listen("tcp", s.cfg.HTTP); err != nil {
+		return fmt.Errorf("listen for HTTP: %w; name another address by --http", err)
+	}
+	// Closed twice where the HTTP server got it; then the second finds it closed.
+	s.closers = append(s.closers, func() error { s.listener.Close(); return nil }) //nolint:errcheck // nothing is lost with a listener
+	s.Bigtable, s.HTTP = conn.Bigtable, loopback(s.listener.Addr())
+	if dir != nil {
+		return dir.publish(s.Endpoints)
+	}
+	return nil
+}
+
+// embeds reports whether a part of the serve is in its own process.
+func (c Config) embeds() bool { return c.EmulatorHost == "" && c.Project == "" || c.RedisURL == "" }
+
+func (s *Server) connect(ctx context.Context) (*Connection, error) {
+	if s.cfg.EmulatorHost == "" && s.cfg.Project == "" {
+		s.InMemory = true
+		return ConnectEmbedded(ctx, s.cfg.Config)
+	}
+	options, err := redisOptions(s.cfg.Config)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := s.cfg.named(ctx)
+	if err == nil {
+		conn.network, conn.redis = s.cfg.Network, options
+	}
+	return conn, err
+}
+
+// openRedis starts the embedded Redis unless another is named.
+func (s *Server) openRedis(conn *Connection) error {
+	if conn.redis != nil {
+		return nil
+	}
+	embedded, err := feed.NewEmbedded("127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, func() error { embedded.Close(); return nil })
+	addr := embedded.Addr()
+	s.Redis, s.EmbeddedRedis = &addr, true
+	conn.redis, err = feed.Options(addr)
+	return err
+}
+
+func (s *Server) close() error {
+	var errs []error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		errs = append(errs, s.closers[i]())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Server) serveHTTP(ctx context.Context) error {
+	mux := http.NewServeMux()
+	service := s.Query()
+	native.Register(mux, service)
+	guardian.Register(mux, service)
+	web.Register(mux, web.Ops{
+		Ready:    map[string]web.Check{"store": s.Store.CheckOpen},
+		Health:   map[string]web.Check{"redis": func(ctx context.Context) error { return s.redis.Ping(ctx).Err() }},
+		Gatherer: s.registry,
+	})
+	server, err := web.NewServer(web.Config{
+		Routes: mux, Logger: s.log.Named("http"), Registerer: s.registry, ShutdownTimeout: shutdownTimeout,
+	})
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx, s.listener)
+}
+
+// sweep applies what dead writers have left unapplied, at once and then again and
+// again, until ctx ends.
+func (s *Server) sweep(ctx context.Context) {
+	failing := false
+	for ctx.Err() == nil {
+		turn, cancel := context.WithTimeout(ctx, sweepTimeout)
+		err := s.writer.Sweep(turn)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !failing {
+			s.log.Warn("the journal cannot be swept, retrying", zap.Error(err))
+		}
+		failing = err != nil
+		pause(ctx, sweepInterval)
+	}
+}
+
+// Runner returns a runner of sources into the serve's archive, whose events are
+// published at once. It is to be called once.
+func (s *Server) Runner(class archive.Class) *ingest.Runner {
+	return ingest.NewRunner(ingest.RunnerConfig{
+		Store: s.Store, Writer: s.writer, Verifier: s.Verifier, Class: class,
+		Logger: s.log.Named("ingest"), Registerer: s.registry, Wake: s.publisher.Wake,
+	})
+}
+
+// loopback is where a listener is reached from its own machine.
+func loopback(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
