@@ -123,8 +123,8 @@ func ParseTxID(s string) (string, error) {
 	if len(s) > MaxTxIDBytes {
 		return "", fmt.Errorf("transaction id of %d characters: at most %d are possible", len(s), MaxTxIDBytes)
 	}
-	for _, c := range []byte(s) {
-		ok := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte("-_+/=.", c) >= 0
+	for _, c := range s {
+		ok := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.ContainsRune("-_+/=.", c)
 		if !ok {
 			return "", fmt.Errorf("transaction id %q: character %q is in no chain's ids", clip(s), c)
 		}

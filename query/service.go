@@ -102,15 +102,17 @@ func (s *Service) Resolve(ctx context.Context, text string) ([]Attestation, erro
 
 // looksLikeID tells a message id that was written wrongly from other text: a
 // colon is in nothing else, and slashes are in transaction ids in base64 only,
-// where no chain stands before the first of two.
+// where neither a chain nor a number stands before the first of two.
 func looksLikeID(text string) bool {
 	if strings.Contains(text, ":") {
 		return true
 	}
-	chain, _, ok := strings.Cut(text, "/")
-	if !ok {
+	parts := strings.Split(text, "/")
+	if len(parts) < 2 {
 		return false
 	}
-	_, err := vaa.ParseChainID(chain)
-	return err == nil
+	if _, err := vaa.ParseChainID(parts[0]); err == nil {
+		return true
+	}
+	return len(parts) == 3 && parts[0] != "" && strings.Trim(parts[0], "0123456789") == ""
 }

@@ -130,7 +130,7 @@ func testClock(t *testing.T, o Options) {
 	if second.Before(first) {
 		t.Errorf("the clock went from %s to %s", first, second)
 	}
-	if first.Year() < 2024 || first.Sub(time.Now()).Abs() > time.Hour {
+	if first.Year() < 2024 || time.Until(first).Abs() > time.Hour {
 		t.Errorf("the clock says %s", first)
 	}
 }

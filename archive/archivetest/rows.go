@@ -180,10 +180,14 @@ func testScan(t *testing.T, o Options) {
 	var events []archive.Event
 	a, b := vaa.Address{31: 1}, vaa.Address{31: 2}
 	for _, id := range []vaa.MessageID{
-		{EmitterChain: 1, EmitterAddress: a, Sequence: 9}, {EmitterChain: 1, EmitterAddress: a, Sequence: 10},
-		{EmitterChain: 1, EmitterAddress: a, Sequence: math.MaxUint64}, {EmitterChain: 1, EmitterAddress: b, Sequence: 0},
-		{EmitterChain: 2, EmitterAddress: a, Sequence: 1}, {EmitterChain: 10, EmitterAddress: a, Sequence: 1},
-		{EmitterChain: 19, EmitterAddress: b, Sequence: 2}, {EmitterChain: 65535, EmitterAddress: a, Sequence: 1 << 60},
+		{EmitterChain: 1, EmitterAddress: a, Sequence: 9},
+		{EmitterChain: 1, EmitterAddress: a, Sequence: 10},
+		{EmitterChain: 1, EmitterAddress: a, Sequence: math.MaxUint64},
+		{EmitterChain: 1, EmitterAddress: b, Sequence: 0},
+		{EmitterChain: 2, EmitterAddress: a, Sequence: 1},
+		{EmitterChain: 10, EmitterAddress: a, Sequence: 1},
+		{EmitterChain: 19, EmitterAddress: b, Sequence: 2},
+		{EmitterChain: 65535, EmitterAddress: a, Sequence: 1 << 60},
 	} {
 		v := h.vaa(0)
 		v.EmitterChain, v.EmitterAddress, v.Sequence = id.EmitterChain, id.EmitterAddress, id.Sequence
