@@ -31,12 +31,8 @@ import (
 // emulator.
 func onEachServer(t *testing.T, test func(t *testing.T, addr string)) {
 	t.Run("embedded", func(t *testing.T) {
-		e, err := bigtable.StartEmbedded("")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(e.Close)
-		test(t, e.Addr)
+		addr := testenv.BTTest(t)
+		test(t, addr)
 	})
 	t.Run("cbtemulator", func(t *testing.T) { test(t, testenv.CBTEmulator(t)) })
 }
@@ -209,12 +205,8 @@ func TestOpenRefuses(t *testing.T) {
 
 // TestCellsAsText shows a row as a person sees it with cbt.
 func TestCellsAsText(t *testing.T) {
-	e, err := bigtable.StartEmbedded("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	c := fresh(t, e.Addr, "cells")
+	addr := testenv.BTTest(t)
+	c := fresh(t, addr, "cells")
 	create(t, c)
 	s, err := bigtable.Open(t.Context(), c.Data, vaa.Devnet)
 	if err != nil {

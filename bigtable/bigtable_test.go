@@ -22,12 +22,8 @@ import (
 
 // TestConformance runs the suite on the client library's own test server.
 func TestConformance(t *testing.T) {
-	e, err := bigtable.StartEmbedded("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	conformance(t, e.Addr)
+	addr := testenv.BTTest(t)
+	conformance(t, addr)
 }
 
 // TestConformanceCBTEmulator runs it on Google's emulator binary.

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"net"
 
 	"cloud.google.com/go/bigtable"
-	"cloud.google.com/go/bigtable/bttest"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -91,35 +88,4 @@ func (c *Clients) Close() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// An Embedded is a Bigtable server in this process.
-type Embedded struct {
-	server   *bttest.Server
-	listener net.Listener
-	Addr     string // loopback address, as for BIGTABLE_EMULATOR_HOST
-}
-
-// StartEmbedded starts a server on a loopback address, any free port when addr is
-// empty. It keeps its data in memory: they are gone when it is closed.
-func StartEmbedded(addr string) (*Embedded, error) {
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("start the embedded bigtable server: %w", err)
-	}
-	server, err := bttest.NewServerWithListener(l, grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(math.MaxInt32))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the embedded bigtable server: %w", err), l.Close())
-	}
-	return &Embedded{server: server, listener: l, Addr: l.Addr().String()}, nil
-}
-
-// Close stops the server. The listener goes first: the server waits for its end
-// but leaves the closing to its owner.
-func (e *Embedded) Close() {
-	e.listener.Close() //nolint:errcheck // nothing is lost with a listener
-	e.server.Close()
 }

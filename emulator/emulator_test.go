@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/attestry/attestry/emulator"
 )
@@ -345,80 +344,6 @@ func TestAggregates(t *testing.T) {
 	diff(t, "sum", w.cells(t, &btpb.ReadRowsRequest{}), "r/sum:q@1000=\x00\x00\x00\x00\x00\x00\x00\x0b")
 	_, err := w.data.MutateRow(t.Context(), &btpb.MutateRowRequest{TableName: table, RowKey: []byte("r"), Mutations: []*btpb.Mutation{set("sum", "q", 0, "x")}})
 	wantCode(t, "SetCell on an aggregate", err, codes.InvalidArgument, "aggregate")
-}
-
-func TestRefusals(t *testing.T) {
-	w := newWorld(t)
-	ctx := t.Context()
-	read := func(req *btpb.ReadRowsRequest) error {
-		stream, err := w.data.ReadRows(ctx, req)
-		check(t, err)
-		_, err = stream.Recv()
-		return err
-	}
-	wantCode(t, "no such table", read(&btpb.ReadRowsRequest{TableName: parent + "/tables/none"}), codes.NotFound, "none")
-	wantCode(t, "reversed without the feature", read(&btpb.ReadRowsRequest{TableName: table, Reversed: true}), codes.Unimplemented, "reverse scans")
-	wantCode(t, "negative limit", read(&btpb.ReadRowsRequest{TableName: table, RowsLimit: -1}), codes.InvalidArgument, "rows_limit")
-	inverted := &btpb.RowSet{RowRanges: []*btpb.RowRange{{StartKey: &btpb.RowRange_StartKeyClosed{StartKeyClosed: []byte("b")}, EndKey: &btpb.RowRange_EndKeyOpen{EndKeyOpen: []byte("a")}}}}
-	wantCode(t, "inverted range", read(&btpb.ReadRowsRequest{TableName: table, Rows: inverted}), codes.InvalidArgument, "start_key must be less than end_key")
-	bad := &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte("(")}}
-	wantCode(t, "a bad filter on an empty table", read(&btpb.ReadRowsRequest{TableName: table, Filter: bad}), codes.InvalidArgument, "")
-
-	mutate := func(row string, m ...*btpb.Mutation) error {
-		_, err := w.data.MutateRow(ctx, &btpb.MutateRowRequest{TableName: table, RowKey: []byte(row), Mutations: m})
-		return err
-	}
-	wantCode(t, "no mutations", mutate("r"), codes.InvalidArgument, "")
-	wantCode(t, "empty key", mutate("", set("f", "q", 0, "")), codes.InvalidArgument, "non-empty")
-	wantCode(t, "long key", mutate(strings.Repeat("k", 4097), set("f", "q", 0, "")), codes.InvalidArgument, "4096")
-	wantCode(t, "time before -1", mutate("r", set("f", "q", -2, "")), codes.InvalidArgument, "Timestamp")
-	many := make([]*btpb.Mutation, 100_001)
-	for i := range many {
-		many[i] = set("f", "q", 0, "")
-	}
-	wantCode(t, "too many", mutate("r", many...), codes.InvalidArgument, "Too many mutations: 100001 provided; limit 100000")
-	_, err := w.data.CheckAndMutateRow(ctx, &btpb.CheckAndMutateRowRequest{TableName: table, RowKey: []byte("r")})
-	wantCode(t, "neither list", err, codes.InvalidArgument, "")
-
-	_, err = w.tables.CreateTable(ctx, &adminpb.CreateTableRequest{Parent: parent, TableId: "t"})
-	wantCode(t, "the table again", err, codes.AlreadyExists, "t")
-	_, err = w.tables.CreateTable(ctx, &adminpb.CreateTableRequest{Parent: parent, TableId: strings.Repeat("x", 51)})
-	wantCode(t, "a long table id", err, codes.InvalidArgument, "50")
-	_, err = w.tables.CreateBackup(ctx, &adminpb.CreateBackupRequest{})
-	wantCode(t, "a call that is not offered", err, codes.Unimplemented, "")
-	_, err = w.admin.ListHotTablets(ctx, &adminpb.ListHotTabletsRequest{})
-	wantCode(t, "another", err, codes.Unimplemented, "")
-	diff(t, "nothing was written", w.cells(t, &btpb.ReadRowsRequest{}))
-}
-
-func TestUpdateMaskAndProtection(t *testing.T) {
-	w := newWorld(t)
-	update := func(in *adminpb.Table, paths ...string) error {
-		in.Name = table
-		_, err := w.tables.UpdateTable(t.Context(), &adminpb.UpdateTableRequest{Table: in, UpdateMask: &fieldmaskpb.FieldMask{Paths: paths}})
-		return err
-	}
-	check(t, update(&adminpb.Table{DeletionProtection: true}, "deletion_protection"))
-	check(t, update(&adminpb.Table{}, "change_stream_config"))
-	_, err := w.tables.DeleteTable(t.Context(), &adminpb.DeleteTableRequest{Name: table})
-	wantCode(t, "still protected", err, codes.FailedPrecondition, "protected")
-	check(t, update(&adminpb.Table{}, "deletion_protection"))
-	_, err = w.tables.DeleteTable(t.Context(), &adminpb.DeleteTableRequest{Name: table})
-	check(t, err)
-	_, err = w.tables.GetTable(t.Context(), &adminpb.GetTableRequest{Name: table})
-	wantCode(t, "gone", err, codes.NotFound, table)
-}
-
-func TestAppProfileWithoutTransactions(t *testing.T) {
-	w := newWorld(t)
-	_, err := w.admin.CreateAppProfile(t.Context(), &adminpb.CreateAppProfileRequest{Parent: parent, AppProfileId: "any", AppProfile: &adminpb.AppProfile{
-		RoutingPolicy: &adminpb.AppProfile_MultiClusterRoutingUseAny_{MultiClusterRoutingUseAny: &adminpb.AppProfile_MultiClusterRoutingUseAny{}},
-	}})
-	check(t, err)
-	_, err = w.data.CheckAndMutateRow(t.Context(), &btpb.CheckAndMutateRowRequest{
-		TableName: table, AppProfileId: "any", RowKey: []byte("r"), FalseMutations: []*btpb.Mutation{set("f", "q", 0, "x")},
-	})
-	wantCode(t, "a conditional write under a multi-cluster profile", err, codes.FailedPrecondition, "any")
 }
 
 func TestSplitsAreSamples(t *testing.T) {

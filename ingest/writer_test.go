@@ -329,12 +329,8 @@ func onStores(t *testing.T, test func(t *testing.T, open func() archive.Store)) 
 			// has a race of its own between a stream that ends early and a write.
 			t.Skip("not in the short form")
 		}
-		e, err := bigtable.StartEmbedded("")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(e.Close)
-		c, err := bigtable.DialLocal(t.Context(), e.Addr, bigtable.LocalInstance)
+		addr := testenv.BTTest(t)
+		c, err := bigtable.DialLocal(t.Context(), addr, bigtable.LocalInstance)
 		if err != nil {
 			t.Fatal(err)
 		}

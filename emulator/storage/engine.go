@@ -85,6 +85,8 @@ func Open(dir string, create bool, o Options) (*Engine, error) {
 		if err := fs.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("make the data directory: %w", err)
 		}
+	} else if _, err := fs.Stat(dir); err != nil {
+		return nil, fmt.Errorf("open %s: %w (%w)", dir, ErrNoStore, err)
 	}
 	lock, err := pebble.LockDirectory(dir, fs)
 	if err != nil {

@@ -106,8 +106,7 @@ func (a *app) ingest(cmd *cobra.Command, c *config, class archive.Class, inputs 
 	ctx, log := cmd.Context(), a.logger(c, zap.WarnLevel)
 	conn, err := run.Connect(ctx, c.Config)
 	if errors.Is(err, run.ErrNoArchive) {
-		fmt.Fprintf(a.stderr, "no store is named and no attestry serve runs on %s: the archive is in memory and gone at the end; "+
-			"to keep it, start `attestry serve` first or name a store (see --help)\n", harmless(c.DataDir))
+		fmt.Fprintf(a.stderr, "no store is named and no attestry serve runs on %s: made a store there\n", harmless(c.DataDir))
 		conn, err = run.ConnectEmbedded(ctx, c.Config)
 	}
 	if err != nil {

@@ -27,7 +27,7 @@ sweeper that finishes what a crash left. Without a store that is named
 (BIGTABLE_EMULATOR_HOST, --project and --instance) or a Redis (--redis-url) it
 embeds them and holds --data-dir; the other commands find them by it.
 
-The embedded store of this version keeps its data in memory.`,
+The embedded store keeps its data in the data directory.`,
 		Example: `  attestry serve
   attestry serve --sample testdata/vaas/vaas-mainnet.ndjson --http 127.0.0.1:8080
   attestry serve --project my-project --instance attestry --redis-url redis://10.0.0.3:6379`,
@@ -61,8 +61,8 @@ func (a *app) ready(ctx context.Context, w io.Writer, c *config, s *run.Server, 
 	fmt.Fprintf(w, "  messages  %s/v1/attestations?limit=10\n", url)
 	fmt.Fprintf(w, "  state     %s/readyz  %s/health  %s/metrics\n", url, url, url)
 	fmt.Fprintf(w, "  bigtable  %s\n", s.Bigtable)
-	if s.InMemory {
-		fmt.Fprintln(w, "            the embedded store of this version keeps its data in memory; they are gone when it stops")
+	if s.Embedded {
+		fmt.Fprintf(w, "            its data are in %s and stay there; every acknowledged write is on disk\n", harmless(s.StoreDir()))
 	}
 	if s.EmbeddedRedis {
 		fmt.Fprintf(w, "  redis     %s, stream %s\n", *s.Redis, feed.Events(c.Network))

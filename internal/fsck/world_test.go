@@ -19,6 +19,7 @@ import (
 	"github.com/attestry/attestry/feed"
 	"github.com/attestry/attestry/ingest"
 	"github.com/attestry/attestry/internal/fsck"
+	"github.com/attestry/attestry/internal/testenv"
 	"github.com/attestry/attestry/vaa"
 	"github.com/attestry/attestry/vaa/vaatest"
 )
@@ -51,12 +52,8 @@ func onModel(t *testing.T) *world {
 
 func onBigtable(t *testing.T) *world {
 	t.Helper()
-	server, err := bigtable.StartEmbedded("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	clients, err := bigtable.DialLocal(t.Context(), server.Addr, bigtable.LocalInstance)
+	addr := testenv.BTTest(t)
+	clients, err := bigtable.DialLocal(t.Context(), addr, bigtable.LocalInstance)
 	if err != nil {
 		t.Fatal(err)
 	}

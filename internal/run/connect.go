@@ -46,12 +46,13 @@ type Connection struct {
 
 	network  vaa.Network
 	redis    *redis.Options // nil when none is known
-	embedded *bigtable.Embedded
+	embedded *embedded
 }
 
 // Connect connects to the store that is named, else through the serve that holds
-// the data directory. Nothing is asked of the store yet. Errors: ErrNoArchive
-// when there is neither.
+// the data directory, else to the store that an earlier command left in it.
+// Nothing is asked of the store yet. Errors: ErrNoArchive when there is none of
+// them, ErrServed when another command has the store of the directory open.
 func Connect(ctx context.Context, c Config) (*Connection, error) {
 	redisOptions, err := redisOptions(c)
 	if err != nil {
@@ -64,7 +65,11 @@ func Connect(ctx context.Context, c Config) (*Connection, error) {
 	served, err := findServe(c.DataDir)
 	switch {
 	case conn == nil && errors.Is(err, errNotServed):
-		return nil, fmt.Errorf("no store is named and no attestry serve runs on %s: %w; start `attestry serve --data-dir %s`, "+
+		conn, err := connectEmbedded(ctx, c, false)
+		if !errors.Is(err, ErrNoArchive) {
+			return conn, err
+		}
+		return nil, fmt.Errorf("no store is named, none is in %s and no attestry serve runs on it: %w; start `attestry serve --data-dir %s`, "+
 			"set BIGTABLE_EMULATOR_HOST, or give --project and --instance", c.DataDir, ErrNoArchive, c.DataDir)
 	case conn == nil && err != nil:
 		return nil, err
@@ -86,21 +91,25 @@ func Connect(ctx context.Context, c Config) (*Connection, error) {
 	return conn, nil
 }
 
-// ConnectEmbedded starts a Bigtable server in this process, on any free port, and
-// connects to it. What it stores is gone when the connection is closed.
+// ConnectEmbedded opens the store in the data directory, which it makes where
+// there is none, and connects to it. It belongs to this process until the
+// connection is closed. Errors: ErrServed.
 func ConnectEmbedded(ctx context.Context, c Config) (*Connection, error) {
+	return connectEmbedded(ctx, c, true)
+}
+
+func connectEmbedded(ctx context.Context, c Config, create bool) (*Connection, error) {
 	redisOptions, err := redisOptions(c)
 	if err != nil {
 		return nil, err
 	}
-	embedded, err := bigtable.StartEmbedded("")
+	embedded, err := startEmbedded(c.DataDir, create)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := local(ctx, embedded.Addr)
+	conn, err := local(ctx, embedded.addr)
 	if err != nil {
-		embedded.Close()
-		return nil, err
+		return nil, errors.Join(err, embedded.close())
 	}
 	conn.network, conn.redis, conn.embedded = c.Network, redisOptions, embedded
 	return conn, nil
@@ -147,7 +156,7 @@ func redisOptions(c Config) (*redis.Options, error) {
 func (c *Connection) Close() error {
 	err := c.Clients.Close()
 	if c.embedded != nil {
-		c.embedded.Close()
+		err = errors.Join(err, c.embedded.close())
 	}
 	return err
 }

@@ -44,8 +44,8 @@ type Server struct {
 	*Archive
 	Endpoints
 
-	// InMemory: the data are in this process and gone with it.
-	InMemory bool
+	// Embedded: the store is in this process, on disk in its data directory.
+	Embedded bool
 	// EmbeddedRedis: the stream is in this process.
 	EmbeddedRedis bool
 
@@ -123,12 +123,15 @@ func (s *Server) open(ctx context.Context) error {
 	return nil
 }
 
+// StoreDir is where the embedded store keeps its data.
+func (s *Server) StoreDir() string { return storeDir(s.cfg.DataDir) }
+
 // embeds reports whether a part of the serve is in its own process.
 func (c Config) embeds() bool { return c.EmulatorHost == "" && c.Project == "" || c.RedisURL == "" }
 
 func (s *Server) connect(ctx context.Context) (*Connection, error) {
 	if s.cfg.EmulatorHost == "" && s.cfg.Project == "" {
-		s.InMemory = true
+		s.Embedded = true
 		return ConnectEmbedded(ctx, s.cfg.Config)
 	}
 	options, err := redisOptions(s.cfg.Config)

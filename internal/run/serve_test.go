@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/attestry/attestry/archive"
-	"github.com/attestry/attestry/bigtable"
 	"github.com/attestry/attestry/feed"
 	"github.com/attestry/attestry/ingest"
 	"github.com/attestry/attestry/ingest/source/file"
@@ -124,8 +123,8 @@ func TestServeEmbedded(t *testing.T) {
 		t.Fatalf("before the start: %v", err)
 	}
 	s := start(t, c)
-	if !s.InMemory || !s.EmbeddedRedis {
-		t.Errorf("in memory %t, embedded redis %t", s.InMemory, s.EmbeddedRedis)
+	if !s.Embedded || !s.EmbeddedRedis {
+		t.Errorf("embedded store %t, embedded redis %t", s.Embedded, s.EmbeddedRedis)
 	}
 	a := connect(t, c)
 	take(t, a)
@@ -147,13 +146,11 @@ func TestServeEmbedded(t *testing.T) {
 func TestForeignRedis(t *testing.T) {
 	c := Config{Network: vaa.Mainnet, DataDir: t.TempDir()}
 	s := start(t, c)
-	embedded, err := bigtable.StartEmbedded("")
-	must(t, err)
-	defer embedded.Close()
+	other := testenv.BTTest(t)
 	for _, test := range []struct {
 		host string
 		want bool
-	}{{embedded.Addr, false}, {s.Bigtable, true}} {
+	}{{other, false}, {s.Bigtable, true}} {
 		named := c
 		named.EmulatorHost = test.host
 		conn, err := Connect(t.Context(), named)
@@ -173,7 +170,7 @@ func TestServeNamed(t *testing.T) {
 	missing := t.TempDir() + "/data"
 	c := Config{Network: vaa.Mainnet, DataDir: missing, EmulatorHost: host, RedisURL: redis.Addr}
 	first, second := start(t, c), start(t, c)
-	if first.InMemory || first.EmbeddedRedis || second.InMemory {
+	if first.Embedded || first.EmbeddedRedis || second.Embedded {
 		t.Error("something is embedded that is named")
 	}
 	if _, err := os.Stat(missing); !errors.Is(err, os.ErrNotExist) {

@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/attestry/attestry/bigtable"
 	"github.com/attestry/attestry/internal/testenv"
 )
 
@@ -75,12 +74,8 @@ func TestSimulationOnBigtable(t *testing.T) {
 		// stopped to listen, which is a race of its own.
 		t.Skip("not in the short form")
 	}
-	e, err := bigtable.StartEmbedded("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	o := options{seed: testenv.Seed(t), backend: onServer(t, e.Addr)}
+	addr := testenv.BTTest(t)
+	o := options{seed: testenv.Seed(t), backend: onServer(t, addr)}
 	n := min(schedules(t, 12, 12), 1000)
 	for o.schedule = range uint64(n) {
 		if problems, history := simulate(o); len(problems) > 0 {

@@ -1,0 +1,51 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"github.com/attestry/attestry/emulator"
+)
+
+// embedded is a durable Bigtable server in this process, on a loopback address of
+// its own choice.
+type embedded struct {
+	server *emulator.Server
+	addr   string
+	ended  chan error
+}
+
+// storeDir is the folder of the embedded store in a data directory.
+func storeDir(dataDir string) string { return filepath.Join(dataDir, "bigtable") }
+
+// startEmbedded opens the store of a data directory, and makes it where create is
+// set and there is none. Errors: ErrNoArchive when there is none, ErrServed when
+// another process has it open.
+func startEmbedded(dataDir string, create bool) (*embedded, error) {
+	open := emulator.Open
+	if create {
+		open = emulator.Create
+	}
+	server, err := open(storeDir(dataDir), emulator.Options{})
+	switch {
+	case errors.Is(err, emulator.ErrNoStore):
+		return nil, fmt.Errorf("open the embedded store: %w: %w", ErrNoArchive, err)
+	case errors.Is(err, emulator.ErrLocked):
+		return nil, fmt.Errorf("open the embedded store: %w: another command works on it; wait for its end, "+
+			"or start `attestry serve --data-dir %s` to have several at once", ErrServed, dataDir)
+	case err != nil:
+		return nil, fmt.Errorf("open the embedded store: %w", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("listen for the embedded store: %w", err), server.Close())
+	}
+	e := &embedded{server: server, addr: l.Addr().String(), ended: make(chan error, 1)}
+	go func() { e.ended <- server.Serve(l) }()
+	return e, nil
+}
+
+// close stops the server and waits for it.
+func (e *embedded) close() error { return errors.Join(e.server.Close(), <-e.ended) }
