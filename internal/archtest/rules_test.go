@@ -81,7 +81,7 @@ var confined = []struct {
 	to      []string
 	reason  string
 }{
-	{"cloud.google.com/go/bigtable", []string{"bigtable", "emulator", "internal/run"}, "one adapter speaks Bigtable, all else speaks the port"},
+	{"cloud.google.com/go/bigtable", []string{"bigtable", "emulator", "internal/run", "internal/testenv"}, "one adapter speaks Bigtable, all else speaks the port"},
 	{"github.com/redis/go-redis", []string{"feed", "internal/run"}, "every Redis key is built and every command is sent in feed"},
 	{"github.com/alicebob/miniredis", []string{"feed", "internal/run"}, "every Redis key is built and every command is sent in feed"},
 	{"github.com/cockroachdb/pebble", []string{"emulator"}, "the storage engine is a matter of the embedded store"},
