@@ -57,6 +57,12 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("decode event: %w", err)
 	}
+	switch {
+	case j.Kind == 0:
+		return fmt.Errorf("decode event: it has no kind")
+	case j.Link != nil && j.Link.Trust == 0:
+		return fmt.Errorf("decode event: its link has no trust")
+	}
 	e.Offset, e.Kind, e.ID, e.Digest = j.Offset, j.Kind, id, digest
 	e.GuardianSetIndex, e.Canonical, e.Displaced = j.GuardianSetIndex, j.Canonical, j.Displaced
 	e.Completes, e.Expired, e.Link, e.InitiatingTxID, e.Source = j.Completes, j.Expired, j.Link, j.InitiatingTxID, j.Source
