@@ -143,5 +143,4 @@ const (
 	MaxTxIDBytes   = 256     // length of a transaction id's text
 	MaxSourceBytes = 128     // length of a source's name
 	MaxRejectBytes = 64 << 10
-	RejectKept     = 30 * 24 * time.Hour
 )

@@ -48,6 +48,9 @@ type Options struct {
 	NoSync bool
 	// CacheBytes bounds the cache of blocks read from disk. 0: 64 MiB.
 	CacheBytes int64
+	// GCOnRead hides garbage from reads at once. Production, and the default, lets
+	// it be seen until it is collected.
+	GCOnRead bool
 	// Now is the server's clock; nil is the machine's.
 	Now func() time.Time
 }
@@ -78,7 +81,7 @@ func open(dir string, create bool, o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	engine, err := storage.Open(dir, create, storage.Options{FS: o.FS, NoSync: o.NoSync, CacheBytes: o.CacheBytes})
+	engine, err := storage.Open(dir, create, storage.Options{FS: o.FS, NoSync: o.NoSync, CacheBytes: o.CacheBytes, GCOnRead: o.GCOnRead, Now: o.Now})
 	if err != nil {
 		return nil, err
 	}

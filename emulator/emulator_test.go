@@ -443,3 +443,16 @@ func TestGarbage(t *testing.T) {
 		}
 	}
 }
+
+// TestGarbageHidden: with the option, what the rule collects is never seen.
+func TestGarbageHidden(t *testing.T) {
+	w := start(t, vfs.NewMem(), "data", emulator.Options{GCOnRead: true})
+	defer w.stop(t)
+	w.createTable(t)
+	for i := range int64(4) {
+		w.mutate(t, "r", set("f", "q", i*1000, "f"), set("g", "p", i*1000, "p"), set("g", "q", i*1000, "q"))
+	}
+	diff(t, "two versions of g, all of f", w.cells(t, &btpb.ReadRowsRequest{}),
+		"r/f:q@3000=f", "r/f:q@2000=f", "r/f:q@1000=f", "r/f:q@0=f",
+		"r/g:p@3000=p", "r/g:p@2000=p", "r/g:q@3000=q", "r/g:q@2000=q")
+}

@@ -58,7 +58,6 @@ const rowLocks = 1 << 10
 // Engine is an open data directory. Its methods may be called concurrently.
 type Engine struct {
 	db    *pebble.DB
-	fs    vfs.FS
 	lock  *pebble.Lock
 	write *pebble.WriteOptions
 	seed  maphash.Seed
@@ -103,7 +102,7 @@ func Open(dir string, create bool, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
 	e := &Engine{
-		db: db, fs: fs, lock: lock, write: pebble.Sync, seed: maphash.MakeSeed(),
+		db: db, lock: lock, write: pebble.Sync, seed: maphash.MakeSeed(),
 		now: o.Now, logger: o.Logger, onRead: o.GCOnRead, swept: make(chan struct{}),
 	}
 	if o.NoSync {

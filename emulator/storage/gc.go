@@ -16,6 +16,9 @@ import (
 const (
 	// sweepPeriod is the time between sweeps of the rows written since the last.
 	sweepPeriod = time.Second
+	// tableSweepPeriod is the time between sweeps of tables of which more rows were
+	// written than are remembered, as in a bulk import.
+	tableSweepPeriod = time.Minute
 	// fullSweepPeriod is the time between sweeps of everything, for what only age
 	// makes garbage.
 	fullSweepPeriod = time.Hour
@@ -63,7 +66,10 @@ func (d *dirty) add(t *Table, row string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.rows == nil {
-		d.rows, d.whole = map[dirtyRow]bool{}, map[string]bool{}
+		d.rows = map[dirtyRow]bool{}
+	}
+	if d.whole == nil {
+		d.whole = map[string]bool{}
 	}
 	if len(d.rows) >= dirtyRows {
 		d.whole[t.Name()] = true
@@ -72,12 +78,20 @@ func (d *dirty) add(t *Table, row string) {
 	d.rows[dirtyRow{t.Name(), row}] = true
 }
 
-func (d *dirty) take() (map[dirtyRow]bool, map[string]bool) {
+func (d *dirty) take() map[dirtyRow]bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	rows, whole := d.rows, d.whole
-	d.rows, d.whole = nil, nil
-	return rows, whole
+	rows := d.rows
+	d.rows = nil
+	return rows
+}
+
+func (d *dirty) takeTables() map[string]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	whole := d.whole
+	d.whole = nil
+	return whole
 }
 
 // collectGarbage sweeps until ctx ends.
@@ -85,7 +99,7 @@ func (e *Engine) collectGarbage(ctx context.Context) {
 	defer close(e.swept)
 	tick := time.NewTicker(sweepPeriod)
 	defer tick.Stop()
-	full := e.now().Add(fullSweepPeriod)
+	full, tables := e.now().Add(fullSweepPeriod), e.now().Add(tableSweepPeriod)
 	for {
 		select {
 		case <-ctx.Done():
@@ -93,11 +107,15 @@ func (e *Engine) collectGarbage(ctx context.Context) {
 		case <-tick.C:
 		}
 		var err error
-		if now := e.now(); now.After(full) {
+		switch now := e.now(); {
+		case now.After(full):
 			full = now.Add(fullSweepPeriod)
 			err = e.SweepAll(ctx)
-		} else {
-			err = e.sweepDirty(ctx)
+		case now.After(tables):
+			tables = now.Add(tableSweepPeriod)
+			err = e.sweepTables(ctx, e.dirty.takeTables())
+		default:
+			err = e.sweepRows(ctx, e.dirty.take())
 		}
 		if err != nil && ctx.Err() == nil {
 			e.logger.Errorf("collect garbage: %v", err)
@@ -105,15 +123,19 @@ func (e *Engine) collectGarbage(ctx context.Context) {
 	}
 }
 
-func (e *Engine) sweepDirty(ctx context.Context) error {
-	rows, whole := e.dirty.take()
+func (e *Engine) sweepRows(ctx context.Context, rows map[dirtyRow]bool) error {
 	var errs []error
 	for r := range rows {
-		if t := e.Table(r.table); t != nil && !whole[r.table] && ctx.Err() == nil {
+		if t := e.Table(r.table); t != nil && ctx.Err() == nil {
 			errs = append(errs, e.sweepRow(t, r.row))
 		}
 	}
-	for name := range whole {
+	return errors.Join(errs...)
+}
+
+func (e *Engine) sweepTables(ctx context.Context, names map[string]bool) error {
+	var errs []error
+	for name := range names {
 		if t := e.Table(name); t != nil && ctx.Err() == nil {
 			errs = append(errs, e.sweepTable(ctx, t))
 		}

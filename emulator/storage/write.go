@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -41,11 +42,12 @@ func (e *Engine) Update(t *Table, rows []string, access Access, f func(*Tx) erro
 	for _, i := range locks {
 		e.rows[i].Lock()
 	}
-	unlock := func() {
+	unlock := sync.OnceFunc(func() {
 		for _, i := range locks {
 			e.rows[i].Unlock()
 		}
-	}
+	})
+	defer unlock() // also when f panics: the server lives on
 	var b *pebble.Batch
 	if access == ReadAndWrite {
 		b = e.db.NewIndexedBatch()
@@ -53,13 +55,8 @@ func (e *Engine) Update(t *Table, rows []string, access Access, f func(*Tx) erro
 		b = e.db.NewBatch()
 	}
 	defer b.Close() //nolint:errcheck // committed or given up
-	if err := f(&Tx{engine: e, table: t, batch: b}); err != nil {
-		unlock()
+	if err := f(&Tx{engine: e, table: t, batch: b}); err != nil || b.Empty() {
 		return err
-	}
-	if b.Empty() {
-		unlock()
-		return nil
 	}
 	return e.commit(b, unlock)
 }
