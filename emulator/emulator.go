@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,7 +48,8 @@ type Options struct {
 	// NoSync acknowledges writes before they are on disk: they survive the death of
 	// the process, but not a loss of power.
 	NoSync bool
-	// CacheBytes bounds the cache of blocks read from disk. 0: 64 MiB.
+	// CacheBytes bounds the cache of blocks read from disk, with the writes that are
+	// still in memory. 0: 192 MiB.
 	CacheBytes int64
 	// GCOnRead hides garbage from reads at once. Production, and the default, lets
 	// it be seen until it is collected.
@@ -63,6 +66,7 @@ const maxMessage = 256 << 20
 type Server struct {
 	engine *storage.Engine
 	grpc   *grpc.Server
+	failed chan struct{} // closed when the disk has failed
 
 	mu      sync.Mutex
 	memory  *bufconn.Listener // made by the first Dial
@@ -81,42 +85,58 @@ func open(dir string, create bool, o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	engine, err := storage.Open(dir, create, storage.Options{FS: o.FS, NoSync: o.NoSync, CacheBytes: o.CacheBytes, GCOnRead: o.GCOnRead, Now: o.Now})
+	healthy, failed := health.NewServer(), make(chan struct{})
+	s := &Server{failed: failed}
+	s.grpc = grpc.NewServer(
+		grpc.ForceServerCodecV2(data.Codec()), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
+		grpc.ChainUnaryInterceptor(s.aliveUnary, recoverUnary), grpc.ChainStreamInterceptor(s.aliveStream, recoverStream),
+		grpc.ReadBufferSize(128<<10), grpc.WriteBufferSize(128<<10),
+		// Goroutines that live on keep the stacks that they grew.
+		grpc.NumStreamWorkers(uint32(4*runtime.GOMAXPROCS(0))),
+	)
+	engine, err := storage.Open(dir, create, storage.Options{
+		FS: o.FS, NoSync: o.NoSync, CacheBytes: o.CacheBytes, GCOnRead: o.GCOnRead, Now: o.Now,
+		OnDiskError: func(error) { healthy.Shutdown(); close(failed); time.AfterFunc(failedGrace, s.grpc.Stop) },
+	})
 	if err != nil {
+		s.grpc.Stop()
 		return nil, err
 	}
-	s := &Server{engine: engine}
-	s.grpc = grpc.NewServer(
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(recoverUnary), grpc.ChainStreamInterceptor(recoverStream),
-		grpc.ReadBufferSize(128<<10), grpc.WriteBufferSize(128<<10),
-	)
+	s.engine = engine
 	operations := admin.NewOperations()
 	instances := admin.NewInstances(engine, operations, o.Now)
 	btpb.RegisterBigtableServer(s.grpc, data.New(data.Config{Engine: engine, Now: o.Now, Transactions: instances.Transactions}))
 	adminpb.RegisterBigtableTableAdminServer(s.grpc, admin.NewTables(engine, operations, o.Now))
 	adminpb.RegisterBigtableInstanceAdminServer(s.grpc, instances)
 	longrunningpb.RegisterOperationsServer(s.grpc, operations)
-	healthpb.RegisterHealthServer(s.grpc, health.NewServer())
+	healthpb.RegisterHealthServer(s.grpc, healthy)
 	reflection.Register(s.grpc)
 	return s, nil
 }
 
-// Serve answers on a listener, which it owns, until Close.
+// Serve answers on a listener, which it owns, until Close. When the data directory
+// cannot be written it returns that error: every request is refused with DATA_LOSS,
+// after a second all connections are closed, and the server is to be closed. What
+// was acknowledged is there when the directory is opened again.
 func (s *Server) Serve(l net.Listener) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return errors.Join(errors.New("the server is closed"), l.Close())
 	}
-	s.serving.Add(1)
+	ended := make(chan error, 1)
+	s.serving.Go(func() { ended <- s.grpc.Serve(l) })
 	s.mu.Unlock()
-	defer s.serving.Done()
-	if err := s.grpc.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-		return fmt.Errorf("serve bigtable on %s: %w", l.Addr(), err)
+	select {
+	case <-s.failed:
+		return s.engine.Err()
+	case err := <-ended:
+		if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			return fmt.Errorf("serve bigtable on %s: %w", l.Addr(), err)
+		}
+		return nil
 	}
-	return nil
 }
 
 // Dial returns a connection to the server within the process. It belongs to the
@@ -129,11 +149,7 @@ func (s *Server) Dial(opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	}
 	if s.memory == nil {
 		s.memory = bufconn.Listen(1 << 20)
-		s.serving.Add(1)
-		go func() {
-			defer s.serving.Done()
-			_ = s.grpc.Serve(s.memory) // ends with Close
-		}()
+		s.serving.Go(func() { _ = s.grpc.Serve(s.memory) }) // ends with Close
 	}
 	memory := s.memory
 	opts = append([]grpc.DialOption{
@@ -143,6 +159,10 @@ func (s *Server) Dial(opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	}, opts...)
 	return grpc.NewClient("passthrough:///memory", opts...)
 }
+
+// failedGrace is how long requests are refused with the reason when the disk has
+// failed, before the connections of those that wait for it are closed too.
+const failedGrace = time.Second
 
 // closeGrace is how long requests under way may take to end.
 const closeGrace = 5 * time.Second
@@ -157,11 +177,38 @@ func (s *Server) Close() error {
 	}
 	s.closed = true
 	s.mu.Unlock()
-	late := time.AfterFunc(closeGrace, s.grpc.Stop)
-	s.grpc.GracefulStop()
-	late.Stop()
+	s.engine.EndChangeStreams()
+	if s.engine.Err() != nil {
+		s.grpc.Stop() // a request that waits for the disk does not end
+	} else {
+		late := time.AfterFunc(closeGrace, s.grpc.Stop)
+		s.grpc.GracefulStop()
+		late.Stop()
+	}
 	s.serving.Wait()
 	return s.engine.Close()
+}
+
+// alive refuses a request when the disk has failed.
+func (s *Server) alive(method string) error {
+	if err := s.engine.Err(); err != nil && !strings.HasPrefix(method, "/grpc.health.") {
+		return status.Error(codes.DataLoss, err.Error())
+	}
+	return nil
+}
+
+func (s *Server) aliveUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := s.alive(info.FullMethod); err != nil {
+		return nil, err
+	}
+	return next(ctx, req)
+}
+
+func (s *Server) aliveStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if err := s.alive(info.FullMethod); err != nil {
+		return err
+	}
+	return next(srv, stream)
 }
 
 // A fault in one request must not end the process and with it all others.

@@ -184,8 +184,6 @@ func TestRowsAndOrder(t *testing.T) {
 	diff(t, "keys, sorted and once", w.cells(t, &btpb.ReadRowsRequest{Rows: keys("b", "a", "none", "a")}), append(append([]string{}, want[4:8]...), want[16:]...)...)
 	open := &btpb.RowSet{RowRanges: []*btpb.RowRange{{StartKey: &btpb.RowRange_StartKeyOpen{StartKeyOpen: []byte("a")}, EndKey: &btpb.RowRange_EndKeyOpen{EndKeyOpen: []byte("b")}}}}
 	diff(t, "open range", w.cells(t, &btpb.ReadRowsRequest{Rows: open}), want[8:16]...)
-	empty := &btpb.RowSet{RowRanges: []*btpb.RowRange{{StartKey: &btpb.RowRange_StartKeyOpen{StartKeyOpen: []byte("a")}, EndKey: &btpb.RowRange_EndKeyOpen{EndKeyOpen: []byte("a")}}}}
-	diff(t, "an empty range is not the table", w.cells(t, &btpb.ReadRowsRequest{Rows: empty}))
 }
 
 func TestAtomicRows(t *testing.T) {

@@ -1,12 +1,21 @@
 package emulator_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
@@ -47,10 +56,10 @@ func TestRefusals(t *testing.T) {
 	wantCode(t, "the table again", err, codes.AlreadyExists, "t")
 	_, err = w.tables.CreateTable(ctx, &adminpb.CreateTableRequest{Parent: parent, TableId: strings.Repeat("x", 51)})
 	wantCode(t, "a long table id", err, codes.InvalidArgument, "50")
-	_, err = w.tables.CreateBackup(ctx, &adminpb.CreateBackupRequest{})
-	wantCode(t, "a call that is not offered", err, codes.Unimplemented, "")
+	_, err = w.tables.CreateSchemaBundle(ctx, &adminpb.CreateSchemaBundleRequest{})
+	wantCode(t, "a call that is not offered", err, codes.Unimplemented, "CreateSchemaBundle")
 	_, err = w.admin.ListHotTablets(ctx, &adminpb.ListHotTabletsRequest{})
-	wantCode(t, "another", err, codes.Unimplemented, "")
+	wantCode(t, "another", err, codes.Unimplemented, "ListHotTablets")
 	diff(t, "nothing was written", w.cells(t, &btpb.ReadRowsRequest{}))
 }
 
@@ -82,4 +91,64 @@ func TestAppProfileWithoutTransactions(t *testing.T) {
 		TableName: table, AppProfileId: "any", RowKey: []byte("r"), FalseMutations: []*btpb.Mutation{set("f", "q", 0, "x")},
 	})
 	wantCode(t, "a conditional write under a multi-cluster profile", err, codes.FailedPrecondition, "any")
+}
+
+// TestEveryCall sends an empty request to every method of the three services. None
+// ends the process, and none answers with a code that tells clients of a fault in
+// the server or makes them try again.
+func TestEveryCall(t *testing.T) {
+	w := newWorld(t)
+	var methods int
+	for _, file := range []protoreflect.FileDescriptor{
+		btpb.File_google_bigtable_v2_bigtable_proto,
+		adminpb.File_google_bigtable_admin_v2_bigtable_table_admin_proto,
+		adminpb.File_google_bigtable_admin_v2_bigtable_instance_admin_proto,
+	} {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			for j := range service.Methods().Len() {
+				m := service.Methods().Get(j)
+				methods++
+				err := callEmpty(t.Context(), w.conn, m)
+				switch code := status.Code(err); code {
+				case codes.Unknown, codes.Internal, codes.Unavailable, codes.DataLoss, codes.Aborted, codes.DeadlineExceeded:
+					t.Errorf("%s: %v", m.FullName(), err)
+				default:
+					if err != nil && status.Convert(err).Message() == "" {
+						t.Errorf("%s: %s without a text", m.FullName(), code)
+					}
+				}
+			}
+		}
+	}
+	if methods < 80 {
+		t.Errorf("only %d methods were called", methods)
+	}
+	w.mutate(t, "r", set("f", "q", 0, "alive"))
+	diff(t, "the server lives", w.cells(t, &btpb.ReadRowsRequest{}), "r/f:q@0=alive")
+}
+
+// callEmpty sends an empty request and returns the error of the answer, if any.
+func callEmpty(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodDescriptor) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	name := fmt.Sprintf("/%s/%s", m.Parent().FullName(), m.Name())
+	in, out := dynamicpb.NewMessage(m.Input()), dynamicpb.NewMessage(m.Output())
+	if !m.IsStreamingClient() && !m.IsStreamingServer() {
+		return conn.Invoke(ctx, name, in, out)
+	}
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: m.IsStreamingClient()}, name)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(stream.SendMsg(in), stream.CloseSend()); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for err = nil; err == nil; {
+		err = stream.RecvMsg(out)
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -13,7 +11,6 @@ import (
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -21,14 +18,11 @@ import (
 	"github.com/attestry/attestry/emulator/storage"
 )
 
-// ClusterID is the one cluster of every instance.
-const ClusterID = "local"
-
-var profileID = regexp.MustCompile(`^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,49}$`)
-
-// Instances serves the instance admin API. Every instance that is named exists,
-// with one cluster; those that were created are also listed. App profiles are kept
-// and consulted for conditional writes. Its methods may be called concurrently.
+// Instances serves the instance admin API. An instance is there when it was created
+// or holds a table, and tables may be made in any. Clusters and app profiles are
+// definitions that are kept: all data are in the one place, whatever the clusters
+// are. App profiles are consulted for conditional writes. Its methods may be called
+// concurrently.
 type Instances struct {
 	adminpb.UnimplementedBigtableInstanceAdminServer
 
@@ -44,59 +38,51 @@ func NewInstances(e *storage.Engine, o *Operations, now func() time.Time) *Insta
 	return &Instances{engine: e, operations: o, now: now}
 }
 
-const (
-	recordInstance = "instance/"
-	recordProfile  = "profile/"
+// projectName is a project with its slash; resourceID is the id of an instance, a
+// cluster, or an app profile.
+var (
+	projectName = regexp.MustCompile(`^projects/[^/]+$`)
+	resourceID  = regexp.MustCompile(`^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,49}$`)
 )
 
-func (s *Instances) put(record string, m proto.Message) error {
-	text, err := protojson.Marshal(m)
-	if err == nil {
-		err = s.engine.PutRecord(record, text)
-	}
-	if err != nil {
-		return status.Errorf(codes.DataLoss, "storage: %v", err)
-	}
-	return nil
-}
-
-// load reads a record into m and reports whether there is one.
-func (s *Instances) load(record string, m proto.Message) (bool, error) {
-	text, err := s.engine.Record(record)
-	if err == nil && text != nil {
-		err = protojson.Unmarshal(text, m)
-	}
-	if err != nil {
-		return false, status.Errorf(codes.DataLoss, "storage: %v", err)
-	}
-	return text != nil, nil
-}
-
-// instance returns an instance as it was created, or as every one is.
+// instance returns an instance as it was created, or one that holds a table as
+// every one is that nobody created.
 func (s *Instances) instance(name string) (*adminpb.Instance, error) {
 	if !parentName.MatchString(name) {
 		return nil, invalid("Invalid instance name %q: want projects/<project>/instances/<instance>", name)
 	}
 	i := &adminpb.Instance{}
-	found, err := s.load(recordInstance+name, i)
+	found, err := load(s.engine, recordInstance+name, i)
 	if err != nil || found {
 		return i, err
 	}
+	if len(s.engine.Tables(name+"/tables/")) == 0 {
+		return nil, status.Errorf(codes.NotFound, "Instance not found: %s", name)
+	}
 	return &adminpb.Instance{
-		Name: name, DisplayName: name[strings.LastIndexByte(name, '/')+1:],
+		Name: name, DisplayName: lastPart(name),
 		State: adminpb.Instance_READY, Type: adminpb.Instance_PRODUCTION,
 	}, nil
 }
 
-// CreateInstance keeps an instance's definition. Its clusters become the one.
+// CreateInstance keeps the definitions of an instance and its clusters. Without
+// any it has the one that instances have which nobody created.
 func (s *Instances) CreateInstance(_ context.Context, req *adminpb.CreateInstanceRequest) (*longrunningpb.Operation, error) {
-	name := req.GetParent() + "/instances/" + req.GetInstanceId()
-	if !parentName.MatchString(name) {
+	if !projectName.MatchString(req.GetParent()) || !resourceID.MatchString(req.GetInstanceId()) {
 		return nil, invalid("Invalid parent %q or instance id %q", req.GetParent(), req.GetInstanceId())
+	}
+	name := req.GetParent() + "/instances/" + req.GetInstanceId()
+	var clusters []*adminpb.Cluster
+	for id, def := range req.GetClusters() {
+		c, err := newCluster(name, id, def)
+		if err != nil {
+			return nil, err
+		}
+		clusters = append(clusters, c)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if found, err := s.load(recordInstance+name, &adminpb.Instance{}); err != nil {
+	if found, err := load(s.engine, recordInstance+name, &adminpb.Instance{}); err != nil {
 		return nil, err
 	} else if found {
 		return nil, status.Errorf(codes.AlreadyExists, "Instance already exists: %s", name)
@@ -109,7 +95,12 @@ func (s *Instances) CreateInstance(_ context.Context, req *adminpb.CreateInstanc
 	if i.GetType() == adminpb.Instance_TYPE_UNSPECIFIED {
 		i.Type = adminpb.Instance_PRODUCTION
 	}
-	if err := s.put(recordInstance+name, i); err != nil {
+	for _, c := range clusters {
+		if err := put(s.engine, recordCluster+c.GetName(), c); err != nil {
+			return nil, err
+		}
+	}
+	if err := put(s.engine, recordInstance+name, i); err != nil {
 		return nil, err
 	}
 	return s.operations.done(name, i, &adminpb.CreateInstanceMetadata{
@@ -125,6 +116,9 @@ func (s *Instances) GetInstance(_ context.Context, req *adminpb.GetInstanceReque
 // ListInstances lists the instances of a project that were created or hold a
 // table.
 func (s *Instances) ListInstances(_ context.Context, req *adminpb.ListInstancesRequest) (*adminpb.ListInstancesResponse, error) {
+	if !projectName.MatchString(req.GetParent()) {
+		return nil, invalid("Invalid parent %q: want projects/<project>", req.GetParent())
+	}
 	prefix := req.GetParent() + "/instances/"
 	seen := map[string]bool{}
 	res := &adminpb.ListInstancesResponse{}
@@ -151,7 +145,7 @@ func (s *Instances) ListInstances(_ context.Context, req *adminpb.ListInstancesR
 
 // UpdateInstance replaces name, type and labels.
 func (s *Instances) UpdateInstance(_ context.Context, in *adminpb.Instance) (*adminpb.Instance, error) {
-	return s.change(in.GetName(), func(i *adminpb.Instance) error {
+	return s.changeInstance(in.GetName(), func(i *adminpb.Instance) error {
 		i.DisplayName, i.Type, i.Labels = in.GetDisplayName(), in.GetType(), in.GetLabels()
 		return nil
 	})
@@ -159,21 +153,8 @@ func (s *Instances) UpdateInstance(_ context.Context, in *adminpb.Instance) (*ad
 
 // PartialUpdateInstance changes what the mask names.
 func (s *Instances) PartialUpdateInstance(_ context.Context, req *adminpb.PartialUpdateInstanceRequest) (*longrunningpb.Operation, error) {
-	in := req.GetInstance()
-	i, err := s.change(in.GetName(), func(i *adminpb.Instance) error {
-		for _, path := range req.GetUpdateMask().GetPaths() {
-			switch path {
-			case "display_name":
-				i.DisplayName = in.GetDisplayName()
-			case "type":
-				i.Type = in.GetType()
-			case "labels":
-				i.Labels = in.GetLabels()
-			default:
-				return invalid("update_mask: %q cannot be changed", path)
-			}
-		}
-		return nil
+	i, err := s.changeInstance(req.GetInstance().GetName(), func(i *adminpb.Instance) error {
+		return change(i, req.GetInstance(), req.GetUpdateMask(), "display_name", "type", "labels", "edition", "tags")
 	})
 	if err != nil {
 		return nil, err
@@ -183,7 +164,7 @@ func (s *Instances) PartialUpdateInstance(_ context.Context, req *adminpb.Partia
 	})
 }
 
-func (s *Instances) change(name string, f func(*adminpb.Instance) error) (*adminpb.Instance, error) {
+func (s *Instances) changeInstance(name string, f func(*adminpb.Instance) error) (*adminpb.Instance, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i, err := s.instance(name)
@@ -193,21 +174,32 @@ func (s *Instances) change(name string, f func(*adminpb.Instance) error) (*admin
 	if err := f(i); err != nil {
 		return nil, err
 	}
-	return i, s.put(recordInstance+name, i)
+	return i, put(s.engine, recordInstance+name, i)
 }
 
-// DeleteInstance drops an instance with its tables, unless one of them is
-// protected.
+// DeleteInstance drops an instance with its tables, for good, unless one of them is
+// protected or it has backups.
 func (s *Instances) DeleteInstance(_ context.Context, req *adminpb.DeleteInstanceRequest) (*emptypb.Empty, error) {
+	name := req.GetName()
+	if !parentName.MatchString(name) {
+		return nil, invalid("Invalid instance name %q: want projects/<project>/instances/<instance>", name)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tables := s.engine.Tables(req.GetName() + "/tables/")
-	found, err := s.load(recordInstance+req.GetName(), &adminpb.Instance{})
+	tables := s.engine.Tables(name + "/tables/")
+	found, err := load(s.engine, recordInstance+name, &adminpb.Instance{})
 	if err != nil {
 		return nil, err
 	}
 	if !found && len(tables) == 0 {
-		return nil, status.Errorf(codes.NotFound, "Instance not found: %s", req.GetName())
+		return nil, status.Errorf(codes.NotFound, "Instance not found: %s", name)
+	}
+	backups, err := s.engine.Backups(name + "/clusters/")
+	if err != nil {
+		return nil, internal(err)
+	}
+	if len(backups) > 0 {
+		return nil, status.Errorf(codes.FailedPrecondition, "The instance %s has backups, among them %s; delete them first", name, backups[0].Def.GetName())
 	}
 	for _, t := range tables {
 		if t.Def.GetDeletionProtection() {
@@ -219,153 +211,16 @@ func (s *Instances) DeleteInstance(_ context.Context, req *adminpb.DeleteInstanc
 			return nil, answer(t.Name(), err)
 		}
 	}
-	if err := s.engine.DropRecord(recordInstance + req.GetName()); err != nil {
-		return nil, status.Errorf(codes.DataLoss, "storage: %v", err)
+	if err := s.engine.PurgeTables(name + "/tables/"); err != nil {
+		return nil, internal(err)
 	}
-	return &emptypb.Empty{}, nil
-}
-
-// GetCluster returns the one cluster under whichever name it is asked for.
-func (s *Instances) GetCluster(_ context.Context, req *adminpb.GetClusterRequest) (*adminpb.Cluster, error) {
-	if !strings.Contains(req.GetName(), "/clusters/") {
-		return nil, invalid("Invalid cluster name %q", req.GetName())
-	}
-	return clusterOf(req.GetName()), nil
-}
-
-// ListClusters lists the one cluster.
-func (s *Instances) ListClusters(_ context.Context, req *adminpb.ListClustersRequest) (*adminpb.ListClustersResponse, error) {
-	parent := req.GetParent()
-	if strings.HasSuffix(parent, "/-") {
-		parent = strings.TrimSuffix(parent, "-") + "local"
-	}
-	return &adminpb.ListClustersResponse{Clusters: []*adminpb.Cluster{clusterOf(parent + "/clusters/" + ClusterID)}}, nil
-}
-
-func clusterOf(name string) *adminpb.Cluster {
-	project, _, _ := strings.Cut(name, "/instances/")
-	return &adminpb.Cluster{
-		Name: name, Location: project + "/locations/local", State: adminpb.Cluster_READY,
-		ServeNodes:         1,
-		DefaultStorageType: adminpb.StorageType_SSD,
-		EncryptionConfig:   &adminpb.Cluster_EncryptionConfig{},
-	}
-}
-
-// CreateAppProfile keeps an app profile.
-func (s *Instances) CreateAppProfile(_ context.Context, req *adminpb.CreateAppProfileRequest) (*adminpb.AppProfile, error) {
-	name := req.GetParent() + "/appProfiles/" + req.GetAppProfileId()
-	if !parentName.MatchString(req.GetParent()) || !profileID.MatchString(req.GetAppProfileId()) {
-		return nil, invalid("Invalid parent %q or app profile id %q", req.GetParent(), req.GetAppProfileId())
-	}
-	if req.GetAppProfile().GetRoutingPolicy() == nil {
-		return nil, invalid("The app profile has no routing policy")
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if found, err := s.load(recordProfile+name, &adminpb.AppProfile{}); err != nil {
-		return nil, err
-	} else if found {
-		return nil, status.Errorf(codes.AlreadyExists, "App profile already exists: %s", name)
-	}
-	p := proto.CloneOf(req.GetAppProfile())
-	p.Name = name
-	p.Etag = fmt.Sprint(s.now().UnixNano())
-	return p, s.put(recordProfile+name, p)
-}
-
-// GetAppProfile returns an app profile.
-func (s *Instances) GetAppProfile(_ context.Context, req *adminpb.GetAppProfileRequest) (*adminpb.AppProfile, error) {
-	return s.profile(req.GetName())
-}
-
-func (s *Instances) profile(name string) (*adminpb.AppProfile, error) {
-	p := &adminpb.AppProfile{}
-	found, err := s.load(recordProfile+name, p)
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, status.Errorf(codes.NotFound, "App profile not found: %s", name)
-	}
-	return p, nil
-}
-
-// ListAppProfiles lists the app profiles of an instance by name.
-func (s *Instances) ListAppProfiles(_ context.Context, req *adminpb.ListAppProfilesRequest) (*adminpb.ListAppProfilesResponse, error) {
-	res := &adminpb.ListAppProfilesResponse{}
-	err := s.engine.Records(recordProfile+req.GetParent()+"/appProfiles/", func(_ string, value []byte) error {
-		if !json.Valid(value) {
-			return status.Errorf(codes.DataLoss, "storage: an app profile cannot be read")
-		}
-		p := &adminpb.AppProfile{}
-		res.AppProfiles = append(res.AppProfiles, p)
-		return protojson.Unmarshal(value, p)
-	})
-	return res, err
-}
-
-// UpdateAppProfile changes what the mask names.
-func (s *Instances) UpdateAppProfile(_ context.Context, req *adminpb.UpdateAppProfileRequest) (*longrunningpb.Operation, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	in := req.GetAppProfile()
-	p, err := s.profile(in.GetName())
-	if err != nil {
-		return nil, err
-	}
-	if len(req.GetUpdateMask().GetPaths()) == 0 {
-		return nil, invalid("update_mask names nothing to change")
-	}
-	for _, path := range req.GetUpdateMask().GetPaths() {
-		switch path {
-		case "description":
-			p.Description = in.GetDescription()
-		case "multi_cluster_routing_use_any", "single_cluster_routing", "routing_policy":
-			p.RoutingPolicy = in.GetRoutingPolicy()
-		case "priority", "standard_isolation", "data_boost_isolation_read_only", "isolation":
-			p.Isolation = in.GetIsolation()
-		default:
-			return nil, invalid("update_mask: %q cannot be changed", path)
+	for _, prefix := range []string{recordProfile + name + "/", recordCluster + name + "/", recordPolicy + name + "/"} {
+		if err := dropAll(s.engine, prefix); err != nil {
+			return nil, err
 		}
 	}
-	if err := s.put(recordProfile+p.GetName(), p); err != nil {
+	if err := dropPolicies(s.engine, name); err != nil {
 		return nil, err
 	}
-	return s.operations.done(p.GetName(), p, &adminpb.UpdateAppProfileMetadata{})
-}
-
-// DeleteAppProfile drops an app profile.
-func (s *Instances) DeleteAppProfile(_ context.Context, req *adminpb.DeleteAppProfileRequest) (*emptypb.Empty, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, err := s.profile(req.GetName()); err != nil {
-		return nil, err
-	}
-	if err := s.engine.DropRecord(recordProfile + req.GetName()); err != nil {
-		return nil, status.Errorf(codes.DataLoss, "storage: %v", err)
-	}
-	return &emptypb.Empty{}, nil
-}
-
-// Transactions returns an error when an app profile of a table's instance does not
-// allow writes that depend on what is read. A profile that nobody made allows
-// them: there is one cluster.
-func (s *Instances) Transactions(table, appProfile string) error {
-	if appProfile == "" {
-		appProfile = "default"
-	}
-	instance, _, _ := strings.Cut(table, "/tables/")
-	p, err := s.profile(instance + "/appProfiles/" + appProfile)
-	if status.Code(err) == codes.NotFound {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if !p.GetSingleClusterRouting().GetAllowTransactionalWrites() {
-		return status.Errorf(codes.FailedPrecondition,
-			"App profile %q does not allow conditional and read-modify-write requests: it needs single-cluster routing with transactional writes", appProfile)
-	}
-	return nil
+	return &emptypb.Empty{}, drop(s.engine, recordInstance+name)
 }

@@ -1,14 +1,16 @@
-// Package admin is the admin API of the server: tables, families and rows to drop
-// (google.bigtable.admin.v2.BigtableTableAdmin), one instance and its cluster
-// (BigtableInstanceAdmin), and the operations that some calls answer with.
+// Package admin is the admin API of the server: tables, families, backups and rows
+// to drop (google.bigtable.admin.v2.BigtableTableAdmin), instances, clusters and
+// app profiles (BigtableInstanceAdmin), and the operations that some calls answer
+// with.
 package admin
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -44,6 +46,8 @@ type Tables struct {
 	engine     *storage.Engine
 	operations *Operations
 	now        func() time.Time
+
+	mu sync.Mutex // held over a change of a policy
 }
 
 // NewTables returns the service.
@@ -67,25 +71,32 @@ func answer(name string, err error) error {
 	case errors.Is(err, storage.ErrMissing):
 		return notFound(name)
 	}
+	return internal(err)
+}
+
+// internal is the answer to a fault of the server itself. It is never a code that
+// clients retry for ever.
+func internal(err error) error {
 	if s, ok := status.FromError(err); ok {
 		return s.Err()
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return status.FromContextError(err).Err()
 	}
 	return status.Errorf(codes.DataLoss, "storage: %v", err)
 }
 
 // CreateTable makes a table with its families.
 func (s *Tables) CreateTable(_ context.Context, req *adminpb.CreateTableRequest) (*adminpb.Table, error) {
-	switch {
-	case !parentName.MatchString(req.GetParent()):
-		return nil, invalid("Invalid parent %q: want projects/<project>/instances/<instance>", req.GetParent())
-	case len(req.GetTableId()) > maxTableID || !tableID.MatchString(req.GetTableId()):
-		return nil, invalid("Invalid table id %q: want 1 to %d of [-_.a-zA-Z0-9], the first not - or .", req.GetTableId(), maxTableID)
+	if err := checkTableID(req.GetParent(), req.GetTableId()); err != nil {
+		return nil, err
 	}
 	def := proto.CloneOf(req.GetTable())
 	if def == nil {
 		def = &adminpb.Table{}
 	}
 	def.Name = req.GetParent() + "/tables/" + req.GetTableId()
+	def.ClusterStates, def.RestoreInfo = nil, nil // are given out only
 	if def.GetGranularity() == adminpb.Table_TIMESTAMP_GRANULARITY_UNSPECIFIED {
 		def.Granularity = adminpb.Table_MILLIS
 	}
@@ -107,56 +118,15 @@ func (s *Tables) CreateTable(_ context.Context, req *adminpb.CreateTableRequest)
 	if err := s.engine.CreateTable(def, splits); err != nil {
 		return nil, answer(def.Name, err)
 	}
-	return def, nil
+	return def, dropPolicies(s.engine, def.Name)
 }
 
-func checkFamily(name string, f *adminpb.ColumnFamily) error {
-	if len(name) > maxFamilyID || !familyID.MatchString(name) {
-		return invalid("Invalid column family id %q: want 1 to %d of [-_.a-zA-Z0-9]", name, maxFamilyID)
-	}
-	if n := proto.Size(f.GetGcRule()); n > maxGCRule {
-		return invalid("The garbage-collection rule of family %q takes %d bytes; the limit is %d", name, n, maxGCRule)
-	}
-	if err := checkRule(f.GetGcRule()); err != nil {
-		return invalid("The garbage-collection rule of family %q: %v", name, err)
-	}
-	if a := f.GetValueType().GetAggregateType(); a != nil {
-		switch a.GetAggregator().(type) {
-		case *adminpb.Type_Aggregate_Sum_, *adminpb.Type_Aggregate_Min_, *adminpb.Type_Aggregate_Max_:
-		default:
-			return status.Errorf(codes.Unimplemented, "Family %q: only the aggregators sum, min and max are offered by this server", name)
-		}
-	}
-	return nil
-}
-
-func checkRule(r *adminpb.GcRule) error {
-	var parts []*adminpb.GcRule
-	switch rule := r.GetRule().(type) {
-	case nil:
-		return nil
-	case *adminpb.GcRule_MaxNumVersions:
-		if rule.MaxNumVersions < 1 {
-			return fmt.Errorf("max_num_versions is %d; at least 1", rule.MaxNumVersions)
-		}
-		return nil
-	case *adminpb.GcRule_MaxAge:
-		if rule.MaxAge.AsDuration() < time.Millisecond {
-			return fmt.Errorf("max_age is %s; at least a millisecond", rule.MaxAge.AsDuration())
-		}
-		return nil
-	case *adminpb.GcRule_Union_:
-		parts = rule.Union.GetRules()
-	case *adminpb.GcRule_Intersection_:
-		parts = rule.Intersection.GetRules()
-	}
-	if len(parts) == 0 {
-		return fmt.Errorf("a union or intersection of no rules")
-	}
-	for _, part := range parts {
-		if err := checkRule(part); err != nil {
-			return err
-		}
+func checkTableID(parent, id string) error {
+	switch {
+	case !parentName.MatchString(parent):
+		return invalid("Invalid parent %q: want projects/<project>/instances/<instance>", parent)
+	case len(id) > maxTableID || !tableID.MatchString(id):
+		return invalid("Invalid table id %q: want 1 to %d of [-_.a-zA-Z0-9], the first not - or .", id, maxTableID)
 	}
 	return nil
 }
@@ -164,6 +134,9 @@ func checkRule(r *adminpb.GcRule) error {
 const day = 24 * time.Hour
 
 func checkConfig(def *adminpb.Table) error {
+	if err := wellFormed(def); err != nil {
+		return invalid("The table's definition: %v", err)
+	}
 	if c := def.GetChangeStreamConfig(); c != nil {
 		if d := c.GetRetentionPeriod().AsDuration(); d < day || d > 7*day {
 			return invalid("The change stream's retention period is %s; want 1 to 7 days", d)
@@ -172,6 +145,48 @@ func checkConfig(def *adminpb.Table) error {
 	if p := def.GetAutomatedBackupPolicy(); p != nil {
 		if d := p.GetRetentionPeriod().AsDuration(); d != 0 && (d < 3*day || d > 90*day) {
 			return invalid("The automated backups' retention period is %s; want 3 to 90 days", d)
+		}
+		if d := p.GetFrequency().AsDuration(); d != 0 && d != day {
+			return invalid("The automated backups' frequency is %s; want 24 hours", d)
+		}
+	}
+	return checkRowKeySchema(def)
+}
+
+const maxDelimiter = 50 // bytes between the fields of a row key
+
+// checkRowKeySchema refuses a schema whose row keys could not be taken apart.
+func checkRowKeySchema(def *adminpb.Table) error {
+	schema := def.GetRowKeySchema()
+	if schema == nil {
+		return nil
+	}
+	if len(schema.GetFields()) == 0 {
+		return invalid("row_key_schema has no fields")
+	}
+	names := map[string]bool{}
+	for _, f := range schema.GetFields() {
+		switch name := f.GetFieldName(); {
+		case name == "" || f.GetType() == nil:
+			return invalid("row_key_schema: every field needs a name and a type")
+		case def.GetColumnFamilies()[name] != nil:
+			return invalid("row_key_schema: the field %q has the name of a column family", name)
+		case names[name]:
+			return invalid("row_key_schema: there are two fields %q", name)
+		default:
+			names[name] = true
+		}
+	}
+	switch e := schema.GetEncoding().GetEncoding().(type) {
+	case nil:
+		return invalid("row_key_schema has no encoding")
+	case *adminpb.Type_Struct_Encoding_Singleton_:
+		if n := len(schema.GetFields()); n != 1 {
+			return invalid("row_key_schema: the singleton encoding takes one field, not %d", n)
+		}
+	case *adminpb.Type_Struct_Encoding_DelimitedBytes_:
+		if n := len(e.DelimitedBytes.GetDelimiter()); n < 1 || n > maxDelimiter {
+			return invalid("row_key_schema: the delimiter is %d bytes long; want 1 to %d", n, maxDelimiter)
 		}
 	}
 	return nil
@@ -194,7 +209,11 @@ func (s *Tables) ListTables(_ context.Context, req *adminpb.ListTablesRequest) (
 			res.NextPageToken = res.Tables[n-1].GetName()
 			break
 		}
-		res.Tables = append(res.Tables, viewOf(t.Def, req.GetView(), adminpb.Table_NAME_ONLY))
+		view, err := s.viewOf(t.Def, req.GetView(), adminpb.Table_NAME_ONLY)
+		if err != nil {
+			return nil, err
+		}
+		res.Tables = append(res.Tables, view)
 	}
 	return res, nil
 }
@@ -205,48 +224,63 @@ func (s *Tables) GetTable(_ context.Context, req *adminpb.GetTableRequest) (*adm
 	if t == nil {
 		return nil, notFound(req.GetName())
 	}
-	return viewOf(t.Def, req.GetView(), adminpb.Table_SCHEMA_VIEW), nil
+	return s.viewOf(t.Def, req.GetView(), adminpb.Table_SCHEMA_VIEW)
 }
 
 // viewOf returns what a view shows of a definition.
-func viewOf(def *adminpb.Table, view, unspecified adminpb.Table_View) *adminpb.Table {
+func (s *Tables) viewOf(def *adminpb.Table, view, unspecified adminpb.Table_View) (*adminpb.Table, error) {
 	if view == adminpb.Table_VIEW_UNSPECIFIED {
 		view = unspecified
 	}
-	out := &adminpb.Table{Name: def.GetName()}
-	clusters := map[string]*adminpb.Table_ClusterState{ClusterID: {
-		ReplicationState: adminpb.Table_ClusterState_READY,
-		EncryptionInfo:   []*adminpb.EncryptionInfo{{EncryptionType: adminpb.EncryptionInfo_GOOGLE_DEFAULT_ENCRYPTION}},
-	}}
 	switch view {
 	case adminpb.Table_NAME_ONLY:
-	case adminpb.Table_REPLICATION_VIEW:
-		clusters[ClusterID].EncryptionInfo = nil
-		out.ClusterStates = clusters
-	case adminpb.Table_ENCRYPTION_VIEW:
-		out.ClusterStates = clusters
-	case adminpb.Table_FULL:
-		out = proto.CloneOf(def)
-		out.ClusterStates = clusters
+		return &adminpb.Table{Name: def.GetName()}, nil
+	case adminpb.Table_REPLICATION_VIEW, adminpb.Table_ENCRYPTION_VIEW, adminpb.Table_FULL:
 	default:
+		return def, nil
+	}
+	instance, _, _ := strings.Cut(def.GetName(), "/tables/")
+	clusters, err := clustersOf(s.engine, instance)
+	if err != nil {
+		return nil, err
+	}
+	out := &adminpb.Table{Name: def.GetName()}
+	if view == adminpb.Table_FULL {
 		out = proto.CloneOf(def)
 	}
-	return out
+	out.ClusterStates = map[string]*adminpb.Table_ClusterState{}
+	for _, c := range clusters {
+		state := &adminpb.Table_ClusterState{ReplicationState: adminpb.Table_ClusterState_READY}
+		if view != adminpb.Table_REPLICATION_VIEW {
+			state.EncryptionInfo = []*adminpb.EncryptionInfo{googleEncryption()}
+		}
+		out.ClusterStates[lastPart(c.GetName())] = state
+	}
+	return out, nil
+}
+
+// googleEncryption is what production says of data that it encrypts with its own
+// keys. This server leaves encryption to the disk that it is on.
+func googleEncryption() *adminpb.EncryptionInfo {
+	return &adminpb.EncryptionInfo{EncryptionType: adminpb.EncryptionInfo_GOOGLE_DEFAULT_ENCRYPTION}
 }
 
 // UpdateTable changes what the mask names, and nothing else.
 func (s *Tables) UpdateTable(_ context.Context, req *adminpb.UpdateTableRequest) (*longrunningpb.Operation, error) {
 	in := req.GetTable()
-	if len(req.GetUpdateMask().GetPaths()) == 0 {
-		return nil, invalid("update_mask names nothing to change")
+	if slices.Contains(req.GetUpdateMask().GetPaths(), "column_families") {
+		return nil, status.Errorf(codes.Unimplemented, "update_mask: column_families are changed with ModifyColumnFamilies")
 	}
 	start := timestamppb.New(s.now())
 	var out *adminpb.Table
 	err := s.engine.ChangeTable(in.GetName(), func(def *adminpb.Table) error {
-		for _, path := range req.GetUpdateMask().GetPaths() {
-			if err := setField(def, in, path); err != nil {
-				return err
-			}
+		schema := def.GetRowKeySchema()
+		if err := change(def, in, req.GetUpdateMask(), "deletion_protection", "change_stream_config",
+			"automated_backup_policy", "row_key_schema", "tiered_storage_config"); err != nil {
+			return err
+		}
+		if schema != nil && def.GetRowKeySchema() != nil && !proto.Equal(schema, def.GetRowKeySchema()) {
+			return invalid("row_key_schema is set and cannot be changed; clear it first")
 		}
 		out = def
 		return checkConfig(def)
@@ -257,45 +291,6 @@ func (s *Tables) UpdateTable(_ context.Context, req *adminpb.UpdateTableRequest)
 	return s.operations.done(in.GetName(), out, &adminpb.UpdateTableMetadata{
 		Name: in.GetName(), StartTime: start, EndTime: timestamppb.New(s.now()),
 	})
-}
-
-func setField(def, in *adminpb.Table, path string) error {
-	switch path {
-	case "deletion_protection":
-		def.DeletionProtection = in.GetDeletionProtection()
-	case "change_stream_config":
-		def.ChangeStreamConfig = in.GetChangeStreamConfig()
-	case "change_stream_config.retention_period":
-		if def.ChangeStreamConfig == nil {
-			def.ChangeStreamConfig = &adminpb.ChangeStreamConfig{}
-		}
-		def.ChangeStreamConfig.RetentionPeriod = in.GetChangeStreamConfig().GetRetentionPeriod()
-	case "automated_backup_policy":
-		def.AutomatedBackupConfig = in.GetAutomatedBackupConfig()
-	case "automated_backup_policy.retention_period", "automated_backup_policy.frequency":
-		return setBackupField(def, in, path)
-	case "row_key_schema":
-		def.RowKeySchema = in.GetRowKeySchema()
-	case "tiered_storage_config":
-		def.TieredStorageConfig = in.GetTieredStorageConfig()
-	default:
-		return invalid("update_mask: %q cannot be changed", path)
-	}
-	return nil
-}
-
-func setBackupField(def, in *adminpb.Table, path string) error {
-	policy := def.GetAutomatedBackupPolicy()
-	if policy == nil {
-		policy = &adminpb.Table_AutomatedBackupPolicy{}
-	}
-	if strings.HasSuffix(path, "frequency") {
-		policy.Frequency = in.GetAutomatedBackupPolicy().GetFrequency()
-	} else {
-		policy.RetentionPeriod = in.GetAutomatedBackupPolicy().GetRetentionPeriod()
-	}
-	def.AutomatedBackupConfig = &adminpb.Table_AutomatedBackupPolicy_{AutomatedBackupPolicy: policy}
-	return nil
 }
 
 // DeleteTable drops a table unless it is protected.
@@ -313,87 +308,19 @@ func (s *Tables) DeleteTable(_ context.Context, req *adminpb.DeleteTableRequest)
 	return &emptypb.Empty{}, nil
 }
 
-// ModifyColumnFamilies changes families, all as asked or none.
-func (s *Tables) ModifyColumnFamilies(_ context.Context, req *adminpb.ModifyColumnFamiliesRequest) (*adminpb.Table, error) {
-	if len(req.GetModifications()) == 0 {
-		return nil, invalid("No modifications provided")
-	}
-	var out *adminpb.Table
-	err := s.engine.ChangeTable(req.GetName(), func(def *adminpb.Table) error {
-		if def.ColumnFamilies == nil {
-			def.ColumnFamilies = map[string]*adminpb.ColumnFamily{}
-		}
-		for _, m := range req.GetModifications() {
-			if err := modify(def, m); err != nil {
-				return err
-			}
-		}
-		out = def
-		return nil
-	})
-	if err != nil {
+// UndeleteTable brings back a table that was deleted within the last seven days.
+func (s *Tables) UndeleteTable(_ context.Context, req *adminpb.UndeleteTableRequest) (*longrunningpb.Operation, error) {
+	start := timestamppb.New(s.now())
+	if err := s.engine.UndeleteTable(req.GetName()); err != nil {
 		return nil, answer(req.GetName(), err)
 	}
-	return out, nil
-}
-
-func modify(def *adminpb.Table, m *adminpb.ModifyColumnFamiliesRequest_Modification) error {
-	id := m.GetId()
-	old, exists := def.ColumnFamilies[id]
-	if m.GetCreate() == nil && !exists {
-		return status.Errorf(codes.NotFound, "Column family not found: %s in table %s", id, def.GetName())
+	t := s.engine.Table(req.GetName())
+	if t == nil { // dropped again meanwhile
+		return nil, notFound(req.GetName())
 	}
-	switch change := m.GetMod().(type) {
-	case *adminpb.ModifyColumnFamiliesRequest_Modification_Create:
-		if exists {
-			return status.Errorf(codes.AlreadyExists, "Column family already exists: %s in table %s", id, def.GetName())
-		}
-		if err := checkFamily(id, change.Create); err != nil {
-			return err
-		}
-		def.ColumnFamilies[id] = change.Create
-	case *adminpb.ModifyColumnFamiliesRequest_Modification_Update:
-		return updateFamily(def, id, old, change.Update, m.GetUpdateMask().GetPaths())
-	case *adminpb.ModifyColumnFamiliesRequest_Modification_Drop:
-		if !change.Drop {
-			return invalid("Family %q: drop must be true", id)
-		}
-		if def.GetDeletionProtection() {
-			return status.Errorf(codes.FailedPrecondition, "The table %s is protected against deletion; its families cannot be dropped", def.GetName())
-		}
-		delete(def.ColumnFamilies, id)
-	default:
-		return invalid("Family %q: no modification is set", id)
-	}
-	return nil
-}
-
-// updateFamily changes what the mask names; without a mask only the
-// garbage-collection rule.
-func updateFamily(def *adminpb.Table, id string, old, in *adminpb.ColumnFamily, paths []string) error {
-	if err := checkFamily(id, in); err != nil {
-		return err
-	}
-	if len(paths) == 0 {
-		paths = []string{"gc_rule"}
-	}
-	next := proto.CloneOf(old)
-	for _, path := range paths {
-		switch path {
-		case "gc_rule":
-			next.GcRule = in.GetGcRule()
-		case "value_type":
-			if old.GetValueType().GetAggregateType() != nil && !proto.Equal(old.GetValueType(), in.GetValueType()) ||
-				old.GetValueType().GetAggregateType() == nil && in.GetValueType().GetAggregateType() != nil {
-				return invalid("Family %q: an aggregate type cannot be changed", id)
-			}
-			next.ValueType = in.GetValueType()
-		default:
-			return invalid("update_mask: %q of a family cannot be changed", path)
-		}
-	}
-	def.ColumnFamilies[id] = next
-	return nil
+	return s.operations.done(req.GetName(), t.Def, &adminpb.UndeleteTableMetadata{
+		Name: req.GetName(), StartTime: start, EndTime: timestamppb.New(s.now()),
+	})
 }
 
 // DropRowRange deletes all rows, or those whose keys begin with a prefix.

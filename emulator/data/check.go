@@ -1,8 +1,9 @@
 package data
 
 import (
-	"fmt"
 	"math"
+	"strconv"
+	"unicode/utf8"
 
 	"cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -174,7 +175,14 @@ func familyOf(t *storage.Table, row []byte, name string) (*storage.Family, error
 	return nil, status.Errorf(codes.NotFound, "Error while mutating the row %s (%s) : Requested column family not found. Family %q is not one of the table's", quoted(row), t.Name(), name)
 }
 
-func quoted(row []byte) string { return fmt.Sprintf("'%.*s'", 100, row) }
+// quoted shows a row key, which may be no text, in a message.
+func quoted(row []byte) string {
+	row = row[:min(len(row), 100)]
+	if utf8.Valid(row) {
+		return "'" + string(row) + "'"
+	}
+	return strconv.QuoteToASCII(string(row))
+}
 
 // aggregateOf returns the type of an aggregate family whose aggregator is
 // offered, nil for any other.

@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"encoding/binary"
+	"strings"
 
 	"cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -99,7 +100,9 @@ func okStatus(err error) *statuspb.Status {
 	if err == nil {
 		return &statuspb.Status{Code: int32(codes.OK)}
 	}
-	return status.Convert(err).Proto()
+	p := status.Convert(err).Proto()
+	p.Message = strings.ToValidUTF8(p.Message, "\uFFFD") // else the whole answer could not be sent
+	return p
 }
 
 func accessOf(mutations []*btpb.Mutation) storage.Access {
@@ -126,9 +129,11 @@ func (s *Server) mutate(tx *storage.Tx, t *storage.Table, row string, mutations 
 			err = tx.Set(t.Family(c.GetFamilyName()), c.GetColumnQualifier(), at, c.GetValue())
 		case *btpb.Mutation_AddToCell_:
 			c := m.AddToCell
+			tx.Record(&btpb.Mutation{Mutation: m})
 			err = aggregate(tx, t, c.GetFamilyName(), c.GetColumnQualifier(), c.GetTimestamp(), c.GetInput().GetIntValue())
 		case *btpb.Mutation_MergeToCell_:
 			c := m.MergeToCell
+			tx.Record(&btpb.Mutation{Mutation: m})
 			state := int64(binary.BigEndian.Uint64(c.GetInput().GetRawValue()))
 			err = aggregate(tx, t, c.GetFamilyName(), c.GetColumnQualifier(), c.GetTimestamp(), state)
 		case *btpb.Mutation_DeleteFromColumn_:

@@ -52,17 +52,26 @@ func (s *Server) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRo
 	if req.GetReversed() {
 		slices.Reverse(targets)
 	}
+	buf := s.buffers.Get().(*[]byte)
+	w := newWriter(func(m []byte) error { return stream.SendMsg(encoded(m)) }, *buf, !isGoClient(stream.Context()))
+	defer func() {
+		if *buf = w.buf; cap(*buf) <= maxResponse {
+			s.buffers.Put(buf)
+		}
+	}()
 	r := &read{
-		ended: stream.Context().Err, w: newWriter(stream.Send, !isGoClient(stream.Context())), eval: f.NewEvaluator(nil),
+		ended: stream.Context().Err, w: w, filter: f, eval: f.NewEvaluator(nil),
 		limit: req.GetRowsLimit(), progress: features.GetLastScannedRowResponses(),
 	}
 	if err := r.run(s.engine, t, targets, req.GetReversed()); err != nil {
 		return internal(err)
 	}
 	if req.GetRequestStatsView() == btpb.ReadRowsRequest_REQUEST_STATS_FULL {
-		r.w.res.RequestStats = r.stats.proto(s.now().Sub(start))
+		if err := w.stats(r.stats.proto(s.now().Sub(start))); err != nil {
+			return internal(err)
+		}
 	}
-	return r.w.flush()
+	return w.flush()
 }
 
 func hasFamily(t *storage.Table) func(string) bool {
@@ -98,6 +107,7 @@ func isGoClient(ctx context.Context) bool {
 type read struct {
 	ended    func() error // why the request has ended, nil while it has not
 	w        *writer
+	filter   *filter.Filter
 	eval     *filter.Evaluator
 	limit    int64
 	progress bool
@@ -111,6 +121,7 @@ func (r *read) run(e *storage.Engine, t *storage.Table, targets []target, revers
 		return err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
+	v.Within(r.filter.Bounds(), r.filter.ReadsValues())
 	more := true
 	for _, target := range targets {
 		if target.single {
@@ -204,7 +215,7 @@ func (s *stats) proto(latency time.Duration) *btpb.RequestStats {
 
 // SampleRowKeys answers with keys that cut the table into parts of about the same
 // size on disk, the splits that the table was made with among them, and last with
-// the empty key that stands for the table's end.
+// the end of the range, or the empty key that stands for the table's end.
 func (s *Server) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.Bigtable_SampleRowKeysServer) error {
 	if req.GetMaterializedViewName() != "" {
 		return unimplemented("materialized views")
@@ -213,7 +224,13 @@ func (s *Server) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.Bigta
 	if err != nil {
 		return err
 	}
-	samples, err := s.engine.Samples(t)
+	var within storage.Range
+	if r := req.GetRowRange(); r != nil {
+		if within.Start, within.End, err = bounds(r, 0); err != nil {
+			return err
+		}
+	}
+	samples, err := s.engine.Samples(t, within)
 	if err != nil {
 		return internal(err)
 	}

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
@@ -17,8 +16,7 @@ type target struct {
 }
 
 // targetsOf returns a row set as disjoint parts in ascending order: the union of
-// its keys and ranges. An unset row set, or one with neither, is the whole table;
-// one whose ranges are all empty is nothing.
+// its keys and ranges. An unset row set, or one with neither, is the whole table.
 func targetsOf(rows *btpb.RowSet) ([]target, error) {
 	if len(rows.GetRowKeys()) == 0 && len(rows.GetRowRanges()) == 0 {
 		return []target{{}}, nil
@@ -29,9 +27,7 @@ func targetsOf(rows *btpb.RowSet) ([]target, error) {
 		if err != nil {
 			return nil, err
 		}
-		if end == "" || start < end {
-			ranges = append(ranges, storage.Range{Start: start, End: end})
-		}
+		ranges = append(ranges, storage.Range{Start: start, End: end})
 	}
 	ranges = merged(ranges)
 	targets := make([]target, 0, len(ranges)+len(rows.GetRowKeys()))
@@ -51,28 +47,26 @@ func targetsOf(rows *btpb.RowSet) ([]target, error) {
 }
 
 // bounds returns a range as inclusive start and exclusive end; an empty end is
-// the end of the table.
+// the end of the table. A range that no key can be in is refused, as in production
+// (java-bigtable-hbase issue 928, beam issue 39842).
 func bounds(r *btpb.RowRange, index int) (start, end string, err error) {
-	var startKey, endKey []byte
 	switch k := r.GetStartKey().(type) {
 	case *btpb.RowRange_StartKeyClosed:
-		startKey, start = k.StartKeyClosed, string(k.StartKeyClosed)
+		start = string(k.StartKeyClosed)
 	case *btpb.RowRange_StartKeyOpen:
-		startKey, start = k.StartKeyOpen, string(k.StartKeyOpen)+"\x00"
-		if len(startKey) == 0 {
-			start = "" // no row has an empty key
+		if len(k.StartKeyOpen) > 0 { // no row has an empty key
+			start = string(k.StartKeyOpen) + "\x00"
 		}
 	}
 	switch k := r.GetEndKey().(type) {
 	case *btpb.RowRange_EndKeyClosed:
-		endKey = k.EndKeyClosed
-		if len(endKey) > 0 {
-			end = string(endKey) + "\x00"
+		if len(k.EndKeyClosed) > 0 {
+			end = string(k.EndKeyClosed) + "\x00"
 		}
 	case *btpb.RowRange_EndKeyOpen:
-		endKey, end = k.EndKeyOpen, string(k.EndKeyOpen)
+		end = string(k.EndKeyOpen)
 	}
-	if len(endKey) > 0 && bytes.Compare(startKey, endKey) > 0 {
+	if end != "" && start >= end {
 		return "", "", invalid("Error in field 'row_ranges' : Error in element #%d : start_key must be less than end_key", index)
 	}
 	return start, end, nil

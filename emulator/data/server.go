@@ -6,6 +6,7 @@ package data
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -24,6 +25,7 @@ type Server struct {
 	// transactions reports whether an app profile of an instance allows writes that
 	// depend on what is read.
 	transactions func(table, appProfile string) error
+	buffers      sync.Pool // of *[]byte, for responses
 }
 
 // Config is what a server is made of.
@@ -38,6 +40,7 @@ type Config struct {
 // New returns a server.
 func New(c Config) *Server {
 	s := &Server{engine: c.Engine, now: c.Now, transactions: c.Transactions}
+	s.buffers.New = func() any { b := make([]byte, 0, 8<<10); return &b }
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/attestry/attestry/emulator/filter"
 )
@@ -106,6 +107,9 @@ func (e *Engine) collectGarbage(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		if e.disk.err() != nil {
+			return
+		}
 		var err error
 		switch now := e.now(); {
 		case now.After(full):
@@ -113,9 +117,9 @@ func (e *Engine) collectGarbage(ctx context.Context) {
 			err = e.SweepAll(ctx)
 		case now.After(tables):
 			tables = now.Add(tableSweepPeriod)
-			err = e.sweepTables(ctx, e.dirty.takeTables())
+			err = errors.Join(e.sweepTables(ctx, e.dirty.takeTables()), e.DropExpired(), e.trimStreams())
 		default:
-			err = e.sweepRows(ctx, e.dirty.take())
+			err = errors.Join(e.sweepRows(ctx, e.dirty.take()), e.sweepDead(ctx))
 		}
 		if err != nil && ctx.Err() == nil {
 			e.logger.Errorf("collect garbage: %v", err)
@@ -143,9 +147,10 @@ func (e *Engine) sweepTables(ctx context.Context, names map[string]bool) error {
 	return errors.Join(errs...)
 }
 
-// SweepAll deletes everything that the rules of all tables collect now.
+// SweepAll deletes everything that the rules of all tables collect now, the cells of
+// families that were dropped, and the changes that are no longer kept.
 func (e *Engine) SweepAll(ctx context.Context) error {
-	var errs []error
+	errs := []error{e.trimStreams(), e.sweepDead(ctx)}
 	for _, t := range e.Tables("") {
 		if ctx.Err() == nil && t.hasRules() {
 			errs = append(errs, e.sweepTable(ctx, t))
@@ -166,7 +171,7 @@ func (t *Table) hasRules() bool {
 // sweepTable looks for rows with garbage in a view of the table, and sweeps each
 // of them.
 func (e *Engine) sweepTable(ctx context.Context, t *Table) (err error) {
-	v, err := e.View(t)
+	v, err := newView(e.db, t) // which does not hide what is looked for
 	if err != nil {
 		return err
 	}
@@ -220,6 +225,17 @@ func (e *Engine) garbage(t *Table, cells filter.Source, limit int) ([]column, er
 	return out, nil
 }
 
+// after returns the time that follows one in the table's granularity; 0, which is
+// the end of time, when there is none.
+func (t *Table) after(micros int64) int64 {
+	step := int64(1)
+	switch t.Def.GetGranularity() {
+	case adminpb.Table_MILLIS, adminpb.Table_TIMESTAMP_GRANULARITY_UNSPECIFIED:
+		step = 1000
+	}
+	return max(0, micros+step) // negative when it overflows
+}
+
 const sweptColumns = 10_000 // of one row in one write
 
 func (e *Engine) sweepRow(t *Table, row string) error {
@@ -237,8 +253,9 @@ func (e *Engine) sweepRow(t *Table, row string) error {
 			return fmt.Errorf("sweep a row: %w", err)
 		}
 		tx.Row(row)
+		tx.origin = btpb.ReadChangeStreamResponse_DataChange_GARBAGE_COLLECTION
 		for _, c := range garbage {
-			if err := tx.DeleteColumn(c.family, c.qualifier, 0, c.newest+1); err != nil {
+			if err := tx.DeleteColumn(c.family, c.qualifier, 0, t.after(c.newest)); err != nil {
 				return err
 			}
 		}

@@ -19,8 +19,9 @@ import (
 // cells from the newest to the oldest. The generation tells a family from an
 // earlier one of the same name that was dropped.
 const (
-	spaceMeta  = 0x00
-	spaceCells = 0x01
+	spaceMeta    = 0x00
+	spaceCells   = 0x01
+	spaceChanges = 0x02 // changelog.go
 )
 
 const (

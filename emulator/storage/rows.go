@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -13,23 +14,32 @@ import (
 // View reads a table as it was when the view was made. It is for one goroutine
 // and must be closed. A long-lived view keeps dropped data on disk.
 type View struct {
-	table *Table
-	hide  func(f *Family, n int, micros int64) bool // hides garbage; nil shows it
-	it    *pebble.Iterator
-	cells cells
-	lower []byte
-	upper []byte
-	key   []byte
+	table    *Table
+	hide     func(f *Family, n int, micros int64) bool // hides garbage; nil shows it
+	it       *pebble.Iterator
+	want     filter.Bounds
+	first    []byte // the escaped qualifier that want begins with
+	keysOnly bool   // cells are given without their values
+	cells    cells
+	lower    []byte
+	upper    []byte
+	key      []byte
 }
 
-// View opens a view of a table.
+// View opens a view of a table. All that it shows is durable.
 func (e *Engine) View(t *Table) (*View, error) {
 	v, err := newView(e.db, t)
-	if err == nil && e.onRead && t.hasRules() {
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(e.disk.err(), e.settle()); err != nil {
+		return nil, errors.Join(err, v.Close())
+	}
+	if e.onRead && t.hasRules() {
 		now := e.now()
 		v.hide = func(f *Family, n int, micros int64) bool { return collected(f.Def.GetGcRule(), n, micros, now) }
 	}
-	return v, err
+	return v, nil
 }
 
 func newView(r pebble.Reader, t *Table) (*View, error) {
@@ -41,6 +51,12 @@ func newView(r pebble.Reader, t *Table) (*View, error) {
 	v := &View{table: t, it: it}
 	v.cells.view = v
 	return v, nil
+}
+
+// Within leaves out, from now on, cells that are not within bounds, which it keeps,
+// and values unless they are asked for.
+func (v *View) Within(b filter.Bounds, values bool) {
+	v.want, v.first, v.keysOnly = b, appendEscaped(nil, string(b.Start)), !values
 }
 
 // Close ends the view and returns the first error that reading met.
@@ -122,17 +138,18 @@ func (v *View) visit(f func([]byte, filter.Source) (bool, error)) (bool, error) 
 }
 
 // source readies the cells of the row at whose first key the iterator stands. It
-// is nil when all of them are of families that were dropped.
+// is nil when all of them are of families that were dropped, and has none when all
+// are out of bounds: who scans is told of such a row.
 func (v *View) source(rowEnd int) (filter.Source, error) {
 	c := &v.cells
-	*c = cells{view: v, row: append(c.row[:0], v.it.Key()[:rowEnd]...), family: c.family[:0], column: c.column[:0], seek: c.seek}
+	*c = cells{view: v, row: append(c.row[:0], v.it.Key()[:rowEnd]...), family: c.family[:0], column: c.column[:0], seek: c.seek, to: c.to}
 	if err := c.settle(); err != nil {
 		return nil, err
 	}
-	if c.done {
+	if c.done && !v.bounded() {
 		return nil, nil
 	}
-	c.first = true
+	c.first = !c.done
 	return c, nil
 }
 
@@ -158,6 +175,7 @@ type cells struct {
 	family []byte // encoded, of the present cell
 	column []byte // key up to the timestamp of the present cell
 	seek   []byte
+	to     []byte
 }
 
 // stepsBeforeSeek is how many keys are stepped over before a seek is cheaper.
@@ -241,12 +259,15 @@ func (c *cells) settle() error {
 		key := it.Key()
 		if same := c.cell.Family != "" && bytes.Equal(c.family, key[k.rowEnd:k.familyEnd+4]); !same {
 			f := c.view.table.families[string(k.family(key))]
-			if f == nil || f.Generation != k.generation {
-				c.pass(bytes.Clone(key[:k.familyEnd+4]))
+			if f == nil || f.Generation != k.generation || !c.view.wants(f.Name) {
+				c.passFamily(key, &k)
 				continue
 			}
 			c.cell.Family, c.of = f.Name, f
 			c.family = append(c.family[:0], key[k.rowEnd:k.familyEnd+4]...)
+		}
+		if c.outside(key, &k) {
+			continue
 		}
 		c.key = k
 		return nil
@@ -255,12 +276,64 @@ func (c *cells) settle() error {
 	return it.Error()
 }
 
+func (v *View) bounded() bool {
+	return v.want.Families != nil || len(v.want.Start) > 0 || v.want.End != nil
+}
+
+func (v *View) wants(family string) bool {
+	if v.want.Families == nil {
+		return true
+	}
+	_, ok := slices.BinarySearch(v.want.Families, family)
+	return ok
+}
+
+// outside reports whether the qualifier of the present key, in a family that is
+// wanted, is outside of what is, and moves on if so.
+func (c *cells) outside(key []byte, k *cellKey) bool {
+	want := &c.view.want
+	if len(want.Start) == 0 && want.End == nil {
+		return false
+	}
+	qualifier := k.qualifier(key)
+	switch {
+	case bytes.Compare(qualifier, want.Start) < 0:
+		c.to = append(append(c.to[:0], key[:k.familyEnd+4]...), c.view.first...)
+		c.reach(c.to)
+	case want.End != nil && bytes.Compare(qualifier, want.End) >= 0:
+		c.passFamily(key, k)
+	default:
+		return false
+	}
+	return true
+}
+
+// passFamily moves behind the family of the present key.
+func (c *cells) passFamily(key []byte, k *cellKey) {
+	c.to = append(c.to[:0], key[:k.familyEnd+4]...)
+	c.pass(c.to)
+}
+
+// reach moves to the first key that is not before to, which is behind the present one.
+func (c *cells) reach(to []byte) {
+	it := c.view.it
+	for range stepsBeforeSeek {
+		if !it.Next() || bytes.Compare(it.Key(), to) >= 0 {
+			return
+		}
+	}
+	it.SeekGE(to)
+}
+
 func (c *cells) give() (*filter.Cell, error) {
 	it := c.view.it
 	key := it.Key()
-	value, err := it.ValueAndErr()
-	if err != nil {
-		return nil, fmt.Errorf("read a cell: %w", err)
+	var value []byte
+	if !c.view.keysOnly {
+		var err error
+		if value, err = it.ValueAndErr(); err != nil {
+			return nil, fmt.Errorf("read a cell: %w", err)
+		}
 	}
 	c.column = append(c.column[:0], key[:c.key.columnEnd]...)
 	c.cell.Qualifier, c.cell.Timestamp, c.cell.Value, c.cell.Labels = c.key.qualifier(c.column), c.key.timestamp(key), value, nil

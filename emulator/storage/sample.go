@@ -12,12 +12,15 @@ type Sample struct {
 	Offset int64  // about the bytes before it
 }
 
-// Samples returns the row keys that the table was split at when it was made, and
-// last the end of the table.
-func (e *Engine) Samples(t *Table) ([]Sample, error) {
+// Samples returns those row keys within a range that the table was split at when it
+// was made, and last the range's end.
+func (e *Engine) Samples(t *Table, r Range) ([]Sample, error) {
+	splits := slices.DeleteFunc(slices.Clone(t.Splits), func(row string) bool {
+		return row <= r.Start || r.End != "" && row >= r.End
+	})
 	var out []Sample
-	for _, row := range append(slices.Clone(t.Splits), "") {
-		n, err := e.Size(t, Range{End: row})
+	for _, row := range append(splits, r.End) {
+		n, err := e.Size(t, Range{Start: r.Start, End: row})
 		if err != nil {
 			return nil, err
 		}

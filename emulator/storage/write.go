@@ -1,15 +1,20 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"math"
 	"slices"
 	"sync"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/attestry/attestry/emulator/filter"
 )
 
 // Tx is a write to some rows of a table. It belongs to the function that Update
@@ -22,6 +27,11 @@ type Tx struct {
 	row    []byte // its prefix
 	dirty  bool   // something was set in it that may make garbage
 	key    []byte
+
+	log     *ChangeLog // of the table; nil when it has no change stream
+	origin  btpb.ReadChangeStreamResponse_DataChange_Type
+	change  *Change // of the row, nil while there is none
+	changes []*Change
 }
 
 // Access says what the function of an Update does beside setting cells.
@@ -35,8 +45,8 @@ const (
 
 // Update writes to rows of a table, all of it or nothing. It excludes other
 // updates of the same rows from the call of f until the write can be read; f may
-// read them with Tx.View and must write to no others. When Update returns nil the
-// write is durable.
+// read them with Tx.View and must write to no others, and not ask for tables. When
+// Update returns nil the write is durable.
 func (e *Engine) Update(t *Table, rows []string, access Access, f func(*Tx) error) error {
 	locks := e.locksOf(t, rows)
 	for _, i := range locks {
@@ -48,37 +58,76 @@ func (e *Engine) Update(t *Table, rows []string, access Access, f func(*Tx) erro
 		}
 	})
 	defer unlock() // also when f panics: the server lives on
+	if err := e.disk.err(); err != nil {
+		return err
+	}
 	var b *pebble.Batch
 	if access == ReadAndWrite {
 		b = e.db.NewIndexedBatch()
 	} else {
 		b = e.db.NewBatch()
 	}
-	defer b.Close() //nolint:errcheck // committed or given up
-	if err := f(&Tx{engine: e, table: t, batch: b}); err != nil || b.Empty() {
+	defer func() {
+		if e.disk.err() == nil { // else the log may still hold on to it
+			b.Close() //nolint:errcheck // committed or given up
+		}
+	}()
+	tx := &Tx{engine: e, table: t, batch: b, log: e.streams.of(t), origin: btpb.ReadChangeStreamResponse_DataChange_USER}
+	if err := f(tx); err != nil {
 		return err
 	}
+	if len(tx.changes) > 0 {
+		return e.commitChanges(tx, unlock)
+	}
+	if b.Empty() {
+		unlock()
+		return e.settle()
+	}
 	return e.commit(b, unlock)
+}
+
+// commitChanges is commit with the changes that the table's change stream is told
+// of.
+func (e *Engine) commitChanges(tx *Tx, unlock func()) error {
+	e.unsynced.Add(1)
+	defer e.unsynced.Add(-1)
+	commit, err := tx.log.apply(tx.batch, tx.changes)
+	unlock()
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if err := tx.batch.SyncWait(); err != nil {
+		return fmt.Errorf("make a write durable: %w", err)
+	}
+	tx.log.acknowledge(commit)
+	return nil
 }
 
 // commit makes a batch readable, unlocks, and waits until it is durable: writers
 // that wait for one row share the wait for the disk.
 func (e *Engine) commit(b *pebble.Batch, unlock func()) error {
-	if !e.write.Sync {
-		err := e.db.Apply(b, e.write)
-		unlock()
-		if err != nil {
-			return fmt.Errorf("write: %w", err)
-		}
-		return nil
-	}
-	err := e.db.ApplyNoSyncWait(b, e.write)
+	e.unsynced.Add(1)
+	defer e.unsynced.Add(-1)
+	err := e.durable(e.db.ApplyNoSyncWait(b, pebble.Sync))
 	unlock()
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	if err := b.SyncWait(); err != nil {
 		return fmt.Errorf("make a write durable: %w", err)
+	}
+	return nil
+}
+
+// settle waits until everything that can be read is durable: what was answered
+// must not vanish with the power, even if it was written by another who was not
+// answered yet.
+func (e *Engine) settle() error {
+	if e.unsynced.Load() == 0 {
+		return nil
+	}
+	if err := e.durable(e.db.LogData(nil, pebble.Sync)); err != nil {
+		return fmt.Errorf("make durable what was read: %w", err)
 	}
 	return nil
 }
@@ -103,7 +152,7 @@ func (tx *Tx) View() (*View, error) { return newView(tx.batch, tx.table) }
 
 // Row makes row the one that is written to.
 func (tx *Tx) Row(row string) {
-	tx.name, tx.dirty = row, false
+	tx.name, tx.dirty, tx.change = row, false, nil
 	tx.row = appendRowPrefix(tx.row[:0], tx.table.id, row)
 }
 
@@ -112,6 +161,9 @@ func (tx *Tx) Set(f *Family, qualifier []byte, micros int64, value []byte) error
 	if !tx.dirty && f.Def.GetGcRule().GetRule() != nil {
 		tx.dirty = true
 		tx.engine.dirty.add(tx.table, tx.name)
+	}
+	if tx.log != nil {
+		tx.recordSet(f, qualifier, micros, value)
 	}
 	tx.column(f, qualifier)
 	tx.key = appendTimestamp(tx.key, micros)
@@ -151,6 +203,9 @@ func (tx *Tx) Newest(f *Family, qualifier []byte) (micros int64, value []byte, o
 // DeleteColumn deletes the cells of a column with from ≤ timestamp < to; a to of
 // 0 is the end of time.
 func (tx *Tx) DeleteColumn(f *Family, qualifier []byte, from, to int64) error {
+	if tx.log != nil {
+		tx.recordDeleteColumn(f, qualifier, from, to)
+	}
 	tx.column(f, qualifier)
 	column := slices.Clone(tx.key)
 	first := column // the newest cell comes first
@@ -166,12 +221,22 @@ func (tx *Tx) DeleteColumn(f *Family, qualifier []byte, from, to int64) error {
 
 // DeleteFamily deletes the row's cells of a family.
 func (tx *Tx) DeleteFamily(f *Family) error {
+	if tx.log != nil {
+		tx.recordDeleteFamily(f)
+	}
 	prefix := appendFamily(slices.Clone(tx.row), f)
 	return tx.drop(prefix, successor(prefix))
 }
 
 // DeleteRow deletes the row.
-func (tx *Tx) DeleteRow() error { return tx.drop(slices.Clone(tx.row), successor(tx.row)) }
+func (tx *Tx) DeleteRow() error {
+	if tx.log != nil {
+		if err := tx.recordDeleteRow(); err != nil {
+			return err
+		}
+	}
+	return tx.drop(slices.Clone(tx.row), successor(tx.row))
+}
 
 // singleDeletes is how many cells are deleted one by one: a few deletions of keys
 // cost every later read less than the deletion of a range.
@@ -209,9 +274,64 @@ func (tx *Tx) column(f *Family, qualifier []byte) {
 	tx.key = appendEscaped(tx.key, string(qualifier))
 }
 
+// Record notes a mutation of the row for the table's change stream, if it has one.
+// Set and the deletions do it themselves; for cells of aggregate families the
+// caller of Set does.
+func (tx *Tx) Record(m *btpb.Mutation) {
+	if tx.log == nil {
+		return
+	}
+	if tx.change == nil {
+		tx.change = &Change{Row: []byte(tx.name), Type: tx.origin}
+		tx.changes = append(tx.changes, tx.change)
+	}
+	tx.change.Chunks = append(tx.change.Chunks, &btpb.ReadChangeStreamResponse_MutationChunk{Mutation: m})
+}
+
+func (tx *Tx) recordSet(f *Family, qualifier []byte, micros int64, value []byte) {
+	if f.Def.GetValueType().GetAggregateType() != nil {
+		return
+	}
+	tx.Record(&btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
+		FamilyName: f.Name, ColumnQualifier: qualifier, TimestampMicros: micros, Value: value,
+	}}})
+}
+
+func (tx *Tx) recordDeleteColumn(f *Family, qualifier []byte, from, to int64) {
+	d := &btpb.Mutation_DeleteFromColumn{FamilyName: f.Name, ColumnQualifier: qualifier}
+	if from != 0 || to != 0 {
+		d.TimeRange = &btpb.TimestampRange{StartTimestampMicros: from, EndTimestampMicros: to}
+	}
+	tx.Record(&btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromColumn_{DeleteFromColumn: d}})
+}
+
+func (tx *Tx) recordDeleteFamily(f *Family) {
+	tx.Record(&btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromFamily_{DeleteFromFamily: &btpb.Mutation_DeleteFromFamily{FamilyName: f.Name}}})
+}
+
+// recordDeleteRow notes the deletion of the families that the row has cells of, as
+// production does (its documentation of change streams).
+func (tx *Tx) recordDeleteRow() (err error) {
+	it, err := tx.batch.NewIter(&pebble.IterOptions{LowerBound: tx.row, UpperBound: successor(tx.row)})
+	if err != nil {
+		return fmt.Errorf("read what is to be deleted: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(tx.table.families)) {
+		f := tx.table.families[name]
+		prefix := appendFamily(slices.Clone(tx.row), f)
+		if it.SeekGE(prefix) && bytes.HasPrefix(it.Key(), prefix) {
+			tx.recordDeleteFamily(f)
+		}
+	}
+	return it.Close()
+}
+
 // DropRows deletes the rows whose keys begin with prefix; all rows when it is
-// empty.
+// empty. Where the table has a change stream it takes them one by one.
 func (e *Engine) DropRows(t *Table, prefix string) error {
+	if e.streams.of(t) != nil {
+		return e.dropLogged(t, prefix)
+	}
 	first := tablePrefix(t.id)
 	end := successor(first)
 	if prefix != "" {
@@ -220,7 +340,45 @@ func (e *Engine) DropRows(t *Table, prefix string) error {
 			end = appendRowPrefix(nil, t.id, string(next))
 		}
 	}
-	if err := e.db.DeleteRange(first, end, pebble.Sync); err != nil {
+	if err := e.durable(e.db.DeleteRange(first, end, pebble.Sync)); err != nil {
+		return fmt.Errorf("drop rows: %w", err)
+	}
+	return nil
+}
+
+const droppedRows = 1000 // in one write
+
+// dropLogged deletes rows so that the change stream is told of each.
+func (e *Engine) dropLogged(t *Table, prefix string) error {
+	v, err := newView(e.db, t) // which hides nothing
+	if err != nil {
+		return err
+	}
+	var rows []string
+	drop := func() error {
+		err := e.Update(t, rows, ReadAndWrite, func(tx *Tx) error {
+			for _, row := range rows {
+				tx.Row(row)
+				if err := tx.DeleteRow(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		rows = rows[:0]
+		return err
+	}
+	err = v.Rows(Range{Start: prefix, End: string(successor([]byte(prefix)))}, false, func(row []byte, _ filter.Source) (bool, error) {
+		if rows = append(rows, string(row)); len(rows) < droppedRows {
+			return true, nil
+		}
+		err := drop()
+		return err == nil, err
+	})
+	if err == nil && len(rows) > 0 {
+		err = drop()
+	}
+	if err = errors.Join(err, v.Close()); err != nil {
 		return fmt.Errorf("drop rows: %w", err)
 	}
 	return nil

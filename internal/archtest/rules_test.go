@@ -88,8 +88,8 @@ var confined = []struct {
 	{"github.com/ethereum/go-ethereum", []string{"ingest/source/evm"}, "a heavy dependency stays with the one source that needs it"},
 	{"github.com/spf13/cobra", []string{"internal/cli"}, "only the edge reads flags"},
 	{"github.com/spf13/pflag", []string{"internal/cli"}, "only the edge reads flags"},
-	{"flag", []string{"internal/cli"}, "only the edge reads flags"},
-	{"os/signal", []string{"internal/cli", "cmd/attestry"}, "signals end at the edge and go on as a cancelled context"},
+	{"flag", []string{"internal/cli", "emulator/bench"}, "only the edge reads flags"},
+	{"os/signal", []string{"internal/cli", "cmd/attestry", "emulator/bench"}, "signals end at the edge and go on as a cancelled context"},
 	{"testing", []string{"archive/archivetest", "internal/testenv", "vaa/vaatest"}, "test code stays out of the binary"},
 	{modulePath + "/archive/archivetest", nil, "test code stays out of the binary"},
 	{modulePath + "/internal/testenv", nil, "test code stays out of the binary"},
@@ -116,7 +116,7 @@ var uses = []struct {
 	reason   string
 }{
 	{"os", []string{"Environ", "ExpandEnv", "Getenv", "LookupEnv"}, []string{"internal/cli", "internal/testenv"}, "only the edge reads the environment; below it, configuration is an argument"},
-	{"os", []string{"Args", "Exit", "Stderr", "Stdin", "Stdout"}, []string{"internal/cli", "cmd/attestry"}, "only the edge knows arguments, exit codes and standard streams"},
+	{"os", []string{"Args", "Exit", "Stderr", "Stdin", "Stdout"}, []string{"internal/cli", "cmd/attestry", "emulator/bench"}, "only the edge knows arguments, exit codes and standard streams"},
 	{"fmt", []string{"Print", "Printf", "Println"}, nil, "output goes to the writer that a command was given"},
 	{"time", []string{"Sleep"}, nil, "a sleep does not end with its context; wait on a timer and the context"},
 }

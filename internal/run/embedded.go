@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -14,7 +15,8 @@ import (
 type embedded struct {
 	server *emulator.Server
 	addr   string
-	ended  chan error
+	ended  chan struct{} // closed when nothing is served any more
+	err    error         // why; set before ended is closed
 }
 
 // storeDir is the folder of the embedded store in a data directory.
@@ -42,10 +44,27 @@ func startEmbedded(dataDir string, create bool) (*embedded, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("listen for the embedded store: %w", err), server.Close())
 	}
-	e := &embedded{server: server, addr: l.Addr().String(), ended: make(chan error, 1)}
-	go func() { e.ended <- server.Serve(l) }()
+	e := &embedded{server: server, addr: l.Addr().String(), ended: make(chan struct{})}
+	go func() {
+		defer close(e.ended)
+		e.err = server.Serve(l)
+	}()
 	return e, nil
 }
 
 // close stops the server and waits for it.
-func (e *embedded) close() error { return errors.Join(e.server.Close(), <-e.ended) }
+func (e *embedded) close() error {
+	err := e.server.Close()
+	<-e.ended
+	return errors.Join(err, e.err)
+}
+
+// watch returns when the server ends or ctx does: nil with ctx, else why.
+func (e *embedded) watch(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-e.ended:
+		return fmt.Errorf("the embedded store has ended: %w", e.err)
+	}
+}

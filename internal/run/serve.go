@@ -52,6 +52,7 @@ type Server struct {
 	cfg       ServeConfig
 	log       *zap.Logger
 	registry  *prometheus.Registry
+	store     *embedded // nil when the store is elsewhere
 	writer    *ingest.Writer
 	publisher *feed.Publisher
 	redis     *redis.Client // of the publisher
@@ -73,6 +74,9 @@ func Serve(ctx context.Context, c ServeConfig) (err error) {
 	g.Go(func() error { return s.serveHTTP(ctx) })
 	g.Go(func() error { return s.publisher.Run(ctx) })
 	g.Go(func() error { s.sweep(ctx); return nil })
+	if s.store != nil {
+		g.Go(func() error { return s.store.watch(ctx) })
+	}
 	g.Go(func() error {
 		if err := c.Ready(ctx, s); err != nil && ctx.Err() == nil {
 			return err
@@ -99,7 +103,7 @@ func (s *Server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.closers = append(s.closers, conn.Close)
+	s.closers, s.store = append(s.closers, conn.Close), conn.embedded
 	if err := s.openRedis(conn); err != nil {
 		return err
 	}
