@@ -47,6 +47,18 @@ fuzz: ## Run each fuzz target for FUZZTIME (10s)
 bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(PKG)
 
+.PHONY: bench/emulator
+bench/emulator: ## Measure the Bigtable server beside Google's emulator and a canned one; BENCH="-rows 1000000"
+	go run ./emulator/bench $(BENCH)
+
+.PHONY: soak
+soak: ## Rewrite one row ten million times; disk and memory stay bounded
+	ATTESTRY_SOAK_REWRITES=10000000 go test -count=1 -timeout 60m -v -run 'TestRewrites' ./emulator
+
+.PHONY: test/foreign
+test/foreign: ## Run the tests of Google's client for Go against the Bigtable server
+	emulator/testdata/foreign.sh
+
 .PHONY: lint
 lint: ## Check format (gofumpt), go vet, staticcheck
 	@bad=$$($(TOOL) gofumpt -l $$(scripts/go-files.sh)); \

@@ -160,6 +160,7 @@ func (r *read) row(row []byte, cells filter.Source) (bool, error) {
 	counted := &counter{Source: cells, n: &r.stats.cellsSeen}
 	r.eval.Reset(row, counted)
 	r.w.startRow(row)
+	size := 0
 	for {
 		c, err := r.eval.Next()
 		if err != nil {
@@ -169,6 +170,9 @@ func (r *read) row(row []byte, cells filter.Source) (bool, error) {
 			break
 		}
 		r.stats.cellsReturned++
+		if size += len(c.Value) + len(c.Qualifier); size > maxRow {
+			return false, status.Errorf(codes.FailedPrecondition, "Read returned more of row %s than the limit of %d MiB; leave out what is not needed by a filter", quoted(row), maxRow>>20)
+		}
 		if err := r.w.cell(c); err != nil {
 			return false, err
 		}

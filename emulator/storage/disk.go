@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -78,7 +79,22 @@ func (d *disk) open(name string, f func() (vfs.File, error)) (vfs.File, error) {
 }
 
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return d.open(name, func() (vfs.File, error) { return d.FS.Create(name, category) })
+	return d.open(name, func() (vfs.File, error) {
+		f, err := d.FS.Create(name, category)
+		if err == nil && strings.HasPrefix(d.PathBase(name), "MANIFEST-") {
+			// The marker that names it must not outlive it.
+			err = d.syncDir(d.PathDir(name))
+		}
+		return f, err
+	})
+}
+
+func (d *disk) syncDir(name string) error {
+	dir, err := d.FS.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func (d *disk) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {

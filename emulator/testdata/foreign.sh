@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# foreign.sh RULES runs the integration tests of Google's Bigtable client for Go, in
-# the version of go.mod, against the server at $BIGTABLE_EMULATOR_HOST. RULES are:
+# foreign.sh [RULES] runs the integration tests of Google's Bigtable client for Go, in
+# the version of go.mod, against the server at $BIGTABLE_EMULATOR_HOST; without one, or
+# without RULES, against an attestry emulator that it starts. RULES are, both if none is given:
 #
 #   emulator    as they run on the client's own test server, which one edit of the
 #               copy replaces with ours; all must pass
@@ -11,8 +12,23 @@
 # Monitoring and ends the test process without it.
 set -euo pipefail
 
-rules=${1:?emulator or production}
-addr=${BIGTABLE_EMULATOR_HOST:?host:port of the server}
+if [ -z "${BIGTABLE_EMULATOR_HOST:-}" ] || [ $# = 0 ]; then
+	data=$(mktemp -d)
+	go build -o "$data/attestry" ./cmd/attestry
+	"$data/attestry" emulator --data-dir "$data" --listen 127.0.0.1:0 >"$data/out" &
+	server=$!
+	trap 'kill "$server"; wait "$server" || true; rm -rf "$data"' EXIT
+	until grep -q '^export' "$data/out"; do kill -0 "$server" && sleep 0.1; done
+	eval "$(cat "$data/out")"
+	status=0
+	for rules in "${@:-emulator production}"; do
+		for rule in $rules; do "$0" "$rule" || status=$?; done
+	done
+	kill -0 "$server" || { echo "foreign.sh: the server has ended" >&2; status=1; }
+	exit "$status"
+fi
+rules=$1
+addr=$BIGTABLE_EMULATOR_HOST
 module=$(go list -m -f '{{.Dir}}' cloud.google.com/go/bigtable)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -20,6 +36,18 @@ cp -r "$module/." "$work"
 chmod -R u+w "$work"
 cd "$work"
 
+# What fails under production's rules, and why.
+known='
+TestIntegration_AdminEncryptionInfo       wants a key ring
+TestIntegration_AdminLogicalView          views are not offered
+TestIntegration_AdminMaterializedView     views are not offered
+TestIntegration_AdminSchemaBundle         schema bundles are not offered
+TestIntegration_AuthorizedView            views are not offered
+TestIntegration_AuthorizedViewIAM         views are not offered
+TestIntegration_DataMaterializedView      views are not offered
+TestIntegration_Execute                   SQL is not offered
+TestIntegration_LargeReadsWritesAndScans  the client takes 4 MiB a message, and none that ends within a row
+'
 status=0
 case $rules in
 emulator)
@@ -45,5 +73,11 @@ esac
 grep -E '^(--- FAIL|    [a-z_]+_test.go|panic)' log || true
 for result in PASS FAIL SKIP; do
 	printf '%s %d\n' "$result" "$(grep -c "^--- $result" log || true)"
+done
+[ "$rules" = production ] || exit "$status"
+grep -q '^FAIL' log || exit "$status"
+status=0
+for name in $(sed -n 's/^--- FAIL: \([A-Za-z_0-9]*\) .*/\1/p' log); do
+	grep -q "^$name " <<<"$known" || { echo "foreign.sh: $name is not known to fail" >&2; status=1; }
 done
 exit "$status"

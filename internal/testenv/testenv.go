@@ -2,9 +2,9 @@
 // one seed a test to draw randomness from.
 //
 // A server whose binary is not installed skips the test and says how to get
-// it. Where the environment variable ATTESTRY_REQUIRE (a comma list of [Redis]
-// and [CBTEmulator] names: "redis", "cbtemulator") names it, the test fails
-// instead: a machine that promises a server cannot pass by lacking it.
+// it. Where the environment variable ATTESTRY_REQUIRE (a comma list of the names of
+// [Redis], [CBTEmulator] and [CBT]: "redis", "cbtemulator", "cbt") names it, the test
+// fails instead: a machine that promises a server cannot pass by lacking it.
 package testenv
 
 import (
