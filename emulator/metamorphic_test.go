@@ -160,7 +160,10 @@ func (g *generator) qualifier() string { return oneOf(g, "", "q", "q\x00", "q\x0
 
 func (g *generator) value() string { return oneOf(g, "", "x", "y", "xy", "z\nz", bigEndian(7), "\xff") }
 
-func (g *generator) micros() int64 { return oneOf[int64](g, 0, 1000, 2000, 3000, 5000, 9000) }
+// micros returns a time, one of which is after the server's.
+func (g *generator) micros() int64 {
+	return oneOf[int64](g, 0, 1000, 2000, 3000, 5000, 9000, 1_900_000_000_000_000)
+}
 
 // families returns names of the families there are: those of cells, or of
 // aggregates.

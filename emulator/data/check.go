@@ -20,8 +20,8 @@ const (
 	maxQualifier = 16 << 10
 	maxValue     = 100 << 20
 	maxRow       = 256 << 20 // that can be read at once
-	maxMutations = 100_000 // in one request
-	maxRules     = 100_000 // of a ReadModifyWriteRow
+	maxMutations = 100_000   // in one request
+	maxRules     = 100_000   // of a ReadModifyWriteRow
 )
 
 func invalid(format string, args ...any) error {

@@ -181,10 +181,7 @@ func (e *Engine) commitDefinition(b *pebble.Batch, old, t *Table) error {
 	if old != nil && old.logs() == t.logs() || old == nil && !t.logs() {
 		return e.durable(b.Commit(pebble.Sync))
 	}
-	for i := range e.rows {
-		e.rows[i].Lock()
-		defer e.rows[i].Unlock()
-	}
+	defer e.lockAllRows()()
 	l, err := e.openLog(t.id)
 	if err != nil {
 		return err

@@ -148,7 +148,7 @@ func pebbleOptions(fs vfs.FS, lock *pebble.Lock, cache *pebble.Cache, create boo
 		ErrorIfNotExists:      !create,
 		FormatMajorVersion:    pebble.FormatNewest,
 		MemTableSize:          max(o.MemTableBytes, 32<<20),
-		L0CompactionThreshold: 8, // rows that are rewritten meet in few merges
+		L0CompactionThreshold: 4,
 		LBaseMaxBytes:         64 << 20,
 		MaxOpenFiles:          1000,
 	}

@@ -67,11 +67,7 @@ func (e *Engine) Update(t *Table, rows []string, access Access, f func(*Tx) erro
 	} else {
 		b = e.db.NewBatch()
 	}
-	defer func() {
-		if e.disk.err() == nil { // else the log may still hold on to it
-			b.Close() //nolint:errcheck // committed or given up
-		}
-	}()
+	defer e.release(b)
 	tx := &Tx{engine: e, table: t, batch: b, log: e.streams.of(t), origin: btpb.ReadChangeStreamResponse_DataChange_USER}
 	if err := f(tx); err != nil {
 		return err
@@ -340,10 +336,35 @@ func (e *Engine) DropRows(t *Table, prefix string) error {
 			end = appendRowPrefix(nil, t.id, string(next))
 		}
 	}
-	if err := e.durable(e.db.DeleteRange(first, end, pebble.Sync)); err != nil {
+	// A write that depends on what it read must not go on from what is dropped.
+	unlock := e.lockAllRows()
+	defer unlock()
+	b := e.db.NewBatch()
+	defer e.release(b)
+	if err := errors.Join(e.disk.err(), b.DeleteRange(first, end, nil)); err != nil {
 		return fmt.Errorf("drop rows: %w", err)
 	}
-	return nil
+	return e.commit(b, unlock)
+}
+
+// lockAllRows excludes all writes of rows until the function that it returns is
+// called; calling that again does nothing.
+func (e *Engine) lockAllRows() (unlock func()) {
+	for i := range e.rows {
+		e.rows[i].Lock()
+	}
+	return sync.OnceFunc(func() {
+		for i := range e.rows {
+			e.rows[i].Unlock()
+		}
+	})
+}
+
+// release gives a batch back that was committed or given up.
+func (e *Engine) release(b *pebble.Batch) {
+	if e.disk.err() == nil { // else the log may still hold on to it
+		b.Close() //nolint:errcheck // there is nothing left to do with it
+	}
 }
 
 const droppedRows = 1000 // in one write
