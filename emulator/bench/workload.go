@@ -63,14 +63,10 @@ func workloads(rows int) []workload {
 	}
 	list := []workload{{name: bulkName, inFlight: 4, total: (rows + batchRows - 1) / batchRows, unit: "rows", op: bulk(rows), atLeast: 1}}
 	for _, n := range []int{1, 16, 64} {
-		list = append(list,
-			workload{name: fmt.Sprintf("single write, %d in flight", n), inFlight: n, unit: "rows", op: single(rows), atLeast: 1},
-			workload{name: fmt.Sprintf("conditional write, %d in flight", n), inFlight: n, unit: "rows", op: conditional(rows), atLeast: 1},
-			workload{name: fmt.Sprintf("point read, %d in flight", n), inFlight: n, unit: "rows", op: point(rows), atLeast: 1},
-		)
+		list = append(list, workload{name: fmt.Sprintf("point read, %d in flight", n), inFlight: n, unit: "rows", op: point(rows), atLeast: 1})
 	}
 	family := bigtable.FamilyFilter("QuorumState")
-	return append(list,
+	list = append(list,
 		workload{name: "miss, 16 in flight", inFlight: 16, unit: "reads", op: miss(rows), atLeast: 1},
 		workload{name: "multi-get of 100, 4 in flight", inFlight: 4, unit: "rows", op: multi(rows), atLeast: 1},
 		workload{name: "scan", inFlight: 1, total: 1, unit: "rows", op: scan(rows, nil), atLeast: 1.5},
@@ -83,6 +79,15 @@ func workloads(rows int) []workload {
 		workload{name: "newest of an emitter", inFlight: 1, unit: "reads", op: newest(rows), atLeast: at(50, 300)},
 		workload{name: "first of the table", inFlight: 1, unit: "reads", op: first, atLeast: 4000},
 	)
+	// Writes come last: what they leave to be merged would burden the reads.
+	for _, n := range []int{1, 16, 64} {
+		list = append(list,
+			workload{name: fmt.Sprintf("write a new row, %d in flight", n), inFlight: n, unit: "rows", op: single(rows, n), atLeast: 1},
+			workload{name: fmt.Sprintf("write a row anew, %d in flight", n), inFlight: n, unit: "rows", op: rewrite(rows), atLeast: 1},
+			workload{name: fmt.Sprintf("conditional write, %d in flight", n), inFlight: n, unit: "rows", op: conditional(rows), atLeast: 1},
+		)
+	}
+	return list
 }
 
 func bulk(rows int) func(context.Context, *bigtable.Table, int) (int, error) {
@@ -100,7 +105,17 @@ func bulk(rows int) func(context.Context, *bigtable.Table, int) (int, error) {
 	}
 }
 
-func single(rows int) func(context.Context, *bigtable.Table, int) (int, error) {
+// single writes the next row of each emitter in turn; the rows of a series have
+// numbers of their own.
+func single(rows, series int) func(context.Context, *bigtable.Table, int) (int, error) {
+	m := mutation(1)
+	return func(ctx context.Context, t *bigtable.Table, n int) (int, error) {
+		last := rowKey(n%emitters*(rows/emitters), rows)
+		return 1, t.Apply(ctx, fmt.Sprintf("%s%020d", last[:len(last)-20], series*100_000_000+n/emitters), m)
+	}
+}
+
+func rewrite(rows int) func(context.Context, *bigtable.Table, int) (int, error) {
 	m := mutation(1)
 	return func(ctx context.Context, t *bigtable.Table, n int) (int, error) {
 		return 1, t.Apply(ctx, rowKey(rand.IntN(rows), rows), m)
