@@ -388,6 +388,11 @@ func TestChangeStreamRefusals(t *testing.T) {
 	check(t, err)
 	ask("a multi-cluster profile", codes.FailedPrecondition, "single-cluster", func(r *btpb.ReadChangeStreamRequest) { r.AppProfileId = "any" })
 	wantCode(t, "its partitions", partitions(&btpb.GenerateInitialChangeStreamPartitionsRequest{TableName: table, AppProfileId: "any"}), codes.FailedPrecondition, "single-cluster")
+	_, err = w.admin.CreateAppProfile(t.Context(), &adminpb.CreateAppProfileRequest{Parent: parent, AppProfileId: "one", AppProfile: &adminpb.AppProfile{
+		RoutingPolicy: &adminpb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &adminpb.AppProfile_SingleClusterRouting{ClusterId: "local"}},
+	}, IgnoreWarnings: true})
+	check(t, err)
+	check(t, partitions(&btpb.GenerateInitialChangeStreamPartitionsRequest{TableName: table, AppProfileId: "one"}))
 }
 
 func TestChangeStreamEnds(t *testing.T) {

@@ -106,7 +106,7 @@ func open(dir string, create bool, o Options) (*Server, error) {
 	s.engine = engine
 	operations := admin.NewOperations()
 	instances := admin.NewInstances(engine, operations, o.Now)
-	btpb.RegisterBigtableServer(s.grpc, data.New(data.Config{Engine: engine, Now: o.Now, Transactions: instances.Transactions}))
+	btpb.RegisterBigtableServer(s.grpc, data.New(data.Config{Engine: engine, Now: o.Now, AppProfile: instances.AppProfile}))
 	adminpb.RegisterBigtableTableAdminServer(s.grpc, admin.NewTables(engine, operations, o.Now))
 	adminpb.RegisterBigtableInstanceAdminServer(s.grpc, instances)
 	longrunningpb.RegisterOperationsServer(s.grpc, operations)

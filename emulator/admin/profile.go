@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -165,22 +166,14 @@ func (s *Instances) DeleteAppProfile(_ context.Context, req *adminpb.DeleteAppPr
 	return &emptypb.Empty{}, drop(s.engine, recordProfile+req.GetName())
 }
 
-// Transactions returns an error when an app profile of a table's instance does not
-// allow writes that depend on what is read. A profile that nobody made allows
-// them: all data are in one place.
-func (s *Instances) Transactions(table, appProfile string) error {
-	if appProfile == "" {
-		appProfile = defaultProfile
-	}
+// AppProfile returns the app profile under which a request for a table is served, nil
+// for one that nobody made: all data are in one place, and it allows everything.
+func (s *Instances) AppProfile(table, id string) (*adminpb.AppProfile, error) {
 	instance, _, _ := strings.Cut(table, "/tables/")
 	p := &adminpb.AppProfile{}
-	found, err := load(s.engine, recordProfile+instance+"/appProfiles/"+appProfile, p)
+	found, err := load(s.engine, recordProfile+instance+"/appProfiles/"+cmp.Or(id, defaultProfile), p)
 	if err != nil || !found {
-		return err
+		return nil, err
 	}
-	if !p.GetSingleClusterRouting().GetAllowTransactionalWrites() {
-		return status.Errorf(codes.FailedPrecondition,
-			"App profile %q does not allow conditional and read-modify-write requests: it needs single-cluster routing with transactional writes", appProfile)
-	}
-	return nil
+	return p, nil
 }

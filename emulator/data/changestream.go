@@ -57,8 +57,8 @@ func (s *Server) changes(name, appProfile string) (*storage.Table, *storage.Chan
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.transactions(name, appProfile); err != nil {
-		return nil, nil, status.Errorf(status.Code(err), "A change stream is read under an app profile with single-cluster routing: %s", status.Convert(err).Message())
+	if err := s.needSingleCluster(name, appProfile); err != nil {
+		return nil, nil, err
 	}
 	log, err := s.engine.Changes(t)
 	if err != nil {
@@ -212,9 +212,6 @@ func (s *Server) startOf(req *btpb.ReadChangeStreamRequest, t *storage.Table, lo
 // rangeOf returns the rows of a partition; none is the whole table.
 func rangeOf(p *btpb.StreamPartition) (storage.Range, error) {
 	start, end, err := bounds(p.GetRowRange(), 0)
-	if err == nil && end != "" && start >= end {
-		err = invalid("The row range is empty")
-	}
 	return storage.Range{Start: start, End: end}, err
 }
 

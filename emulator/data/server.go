@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -20,32 +21,30 @@ import (
 type Server struct {
 	btpb.UnimplementedBigtableServer
 
-	engine *storage.Engine
-	now    func() time.Time
-	// transactions reports whether an app profile of an instance allows writes that
-	// depend on what is read.
-	transactions func(table, appProfile string) error
-	buffers      sync.Pool // of *[]byte, for responses
+	engine     *storage.Engine
+	now        func() time.Time
+	appProfile func(table, id string) (*adminpb.AppProfile, error)
+	buffers    sync.Pool // of *[]byte, for responses
 }
 
 // Config is what a server is made of.
 type Config struct {
 	Engine *storage.Engine
 	Now    func() time.Time // nil: time.Now
-	// Transactions returns an error when an app profile does not allow conditional
-	// writes to a table. Nil allows all.
-	Transactions func(table, appProfile string) error
+	// AppProfile returns the app profile under which a request for a table is served;
+	// a nil profile allows everything. Nil: there are no profiles.
+	AppProfile func(table, id string) (*adminpb.AppProfile, error)
 }
 
 // New returns a server.
 func New(c Config) *Server {
-	s := &Server{engine: c.Engine, now: c.Now, transactions: c.Transactions}
+	s := &Server{engine: c.Engine, now: c.Now, appProfile: c.AppProfile}
 	s.buffers.New = func() any { b := make([]byte, 0, 8<<10); return &b }
 	if s.now == nil {
 		s.now = time.Now
 	}
-	if s.transactions == nil {
-		s.transactions = func(string, string) error { return nil }
+	if s.appProfile == nil {
+		s.appProfile = func(string, string) (*adminpb.AppProfile, error) { return nil, nil }
 	}
 	return s
 }
@@ -65,6 +64,26 @@ func (s *Server) table(name, authorizedView string) (*storage.Table, error) {
 		return nil, status.Errorf(codes.NotFound, "Table not found: %s", name)
 	}
 	return t, nil
+}
+
+// needTransactions returns an error under an app profile that does not allow writes
+// which depend on what is read.
+func (s *Server) needTransactions(table, appProfile string) error {
+	p, err := s.appProfile(table, appProfile)
+	if err == nil && p != nil && !p.GetSingleClusterRouting().GetAllowTransactionalWrites() {
+		err = status.Errorf(codes.FailedPrecondition,
+			"App profile %q does not allow conditional and read-modify-write requests: it needs single-cluster routing with transactional writes", appProfile)
+	}
+	return err
+}
+
+// needSingleCluster returns an error under an app profile that routes to any cluster.
+func (s *Server) needSingleCluster(table, appProfile string) error {
+	p, err := s.appProfile(table, appProfile)
+	if err == nil && p != nil && p.GetSingleClusterRouting() == nil {
+		err = status.Errorf(codes.FailedPrecondition, "App profile %q does not allow change streams: it needs single-cluster routing", appProfile)
+	}
+	return err
 }
 
 // internal is the answer to a fault of the server itself. It is never a code that

@@ -21,7 +21,7 @@ func (s *Server) CheckAndMutateRow(_ context.Context, req *btpb.CheckAndMutateRo
 	if err != nil {
 		return nil, err
 	}
-	if err := s.transactions(req.GetTableName(), req.GetAppProfileId()); err != nil {
+	if err := s.needTransactions(req.GetTableName(), req.GetAppProfileId()); err != nil {
 		return nil, err
 	}
 	if len(req.GetTrueMutations())+len(req.GetFalseMutations()) == 0 {
@@ -81,7 +81,7 @@ func (s *Server) ReadModifyWriteRow(_ context.Context, req *btpb.ReadModifyWrite
 	if err != nil {
 		return nil, err
 	}
-	if err := s.transactions(req.GetTableName(), req.GetAppProfileId()); err != nil {
+	if err := s.needTransactions(req.GetTableName(), req.GetAppProfileId()); err != nil {
 		return nil, err
 	}
 	if err := checkRules(t, req); err != nil {
