@@ -59,6 +59,10 @@ soak: ## Rewrite one row ten million times; disk and memory stay bounded
 test/foreign: ## Run the tests of Google's client for Go against the Bigtable server
 	emulator/testdata/foreign.sh
 
+.PHONY: terraform/check
+terraform/check: ## Check terraform/ without registry and cloud: format, validate, tests, plans, policy, planted faults
+	@scripts/terraform-check.sh
+
 .PHONY: lint
 lint: ## Check format (gofumpt), go vet, staticcheck
 	@bad=$$($(TOOL) gofumpt -l $$(scripts/go-files.sh)); \

@@ -31,6 +31,7 @@ var floors = []struct {
 	{"derive", 3, "consumers of the journal know neither its writers nor its readers"},
 	{"query", 3, "the read service does not know who writes"},
 	{"internal/fsck", 3, "the checker shares no code with the writers that it checks"},
+	{"internal/deploy", 3, "the deployment takes its tables from the schema, and is compared with what the adapter makes"},
 	{"internal/bench", 3, "benchmarks drive the program's parts from above"},
 	{"internal/sim", 3, "the simulation drives the program's parts from above"},
 	{"internal/crashtest", 4, "the drills drive the whole program from outside"},

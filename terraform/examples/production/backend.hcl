@@ -1,0 +1,2 @@
+bucket = "my-project-terraform"
+prefix = "attestry/production"

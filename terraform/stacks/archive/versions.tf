@@ -1,0 +1,18 @@
+terraform {
+  required_version = ">= 1.11"
+
+  required_providers {
+    google = {
+      source  = "hashicorp/google"
+      version = ">= 7.40, < 9.0"
+    }
+  }
+
+  # Bucket and prefix come by -backend-config: one state an archive.
+  backend "gcs" {}
+}
+
+provider "google" {
+  project = var.project
+  region  = var.region
+}
