@@ -204,7 +204,8 @@ func (e *Engine) Close() error {
 	e.stop()
 	if e.disk.err() == nil {
 		<-e.swept
-		return errors.Join(e.db.Close(), e.lock.Close())
+		// The next start then has no log to replay.
+		return errors.Join(e.db.Flush(), e.db.Close(), e.lock.Close())
 	}
 	closed := make(chan struct{})
 	go func() {
