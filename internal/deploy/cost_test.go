@@ -40,18 +40,14 @@ func checkShape(t *testing.T, example string, plan *tfjson.Plan) {
 	}
 }
 
-// number returns a number of a plan's JSON.
+// number returns a number of a plan's values.
 func number(t *testing.T, v any) float64 {
 	t.Helper()
-	n, ok := v.(interface{ Float64() (float64, error) })
+	n, ok := v.(float64)
 	if !ok {
 		t.Fatalf("%v (%T) is no number", v, v)
 	}
-	f, err := n.Float64()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return n
 }
 
 // TestCostOfNothing: an archive without messages costs what is there without them.
