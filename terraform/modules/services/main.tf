@@ -165,8 +165,9 @@ resource "google_cloud_run_v2_service_iam_member" "public" {
   member   = "allUsers"
 }
 
-# One works and the others stand by: any may write at any time, since the journal
-# decides, so nothing is lost or done twice when both believe to be the one.
+# Every instance reads the same sources and each can do without the others: the
+# journal decides, so that what a second one brings is a duplicate. No lock keeps it
+# idle yet.
 resource "google_cloud_run_v2_worker_pool" "ingester" {
   count = var.ingester == null ? 0 : 1
 

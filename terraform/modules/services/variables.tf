@@ -127,7 +127,7 @@ variable "query" {
 }
 
 variable "ingester" {
-  description = "Arguments and size of the ingester; null for none. Two instances are one and its standby. bucket is mounted read-only at /vaas."
+  description = "Arguments and size of the ingester; null for none. Of two instances each is the standby of the other. bucket is mounted read-only at /vaas."
   type = object({
     args      = list(string)
     instances = optional(number, 2)
@@ -144,7 +144,7 @@ variable "ingester" {
 
   validation {
     condition     = var.ingester == null ? true : var.ingester.instances >= 1 && var.ingester.instances <= 4
-    error_message = "ingester.instances must be 1 to 4; two are one and its standby."
+    error_message = "ingester.instances must be 1 to 4: one more than one is the standby."
   }
 }
 
