@@ -96,8 +96,9 @@ type CursorStore interface {
 // bytes and reason, counted.
 type RejectStore interface {
 	PutReject(ctx context.Context, r Reject) error
-	// Rejects yields the kept rejects ordered by reason and hash.
-	Rejects(ctx context.Context) iter.Seq2[Reject, error]
+	// Rejects yields the kept rejects ordered by reason and hash, from behind one on
+	// when after is not nil; of it only these two matter.
+	Rejects(ctx context.Context, after *Reject) iter.Seq2[Reject, error]
 }
 
 // GuardianSetStore keeps the guardian-set upgrades that came through, so that a

@@ -13,23 +13,36 @@ type IndexRow struct {
 	Digests []vaa.Digest
 }
 
-// IndexKeys returns the keys of the index rows that an event of the journal asks
-// for; in each of them the event's digest is a cell. The index is a pure function
-// of the message rows, so the same keys follow from BodyIndexKeys and
-// rowkey.Tx for what a row holds.
-func IndexKeys(network vaa.Network, e *Event) ([]string, error) {
-	var keys []string
+// IndexCell is one cell of the index: a digest in the row of a key.
+type IndexCell struct {
+	Key    string
+	Digest vaa.Digest
+}
+
+// IndexCells returns the index cells that an event of the journal asks for. The
+// index is a pure function of the message rows, so the same cells follow from
+// BodyIndexKeys, rowkey.Tx and rowkey.Conflict for what a row holds.
+func IndexCells(network vaa.Network, e *Event) ([]IndexCell, error) {
 	body, err := e.Body()
 	if err != nil {
 		return nil, err
 	}
+	var cells []IndexCell
 	if body != nil {
-		keys = BodyIndexKeys(network, body)
+		for _, key := range BodyIndexKeys(network, body) {
+			cells = append(cells, IndexCell{key, e.Digest})
+		}
 	}
 	if e.Link != nil {
-		keys = append(keys, rowkey.Tx(e.Link.TxID, e.ID))
+		cells = append(cells, IndexCell{rowkey.Tx(e.Link.TxID, e.ID), e.Digest})
 	}
-	return keys, nil
+	if e.Kind == KindConflict {
+		cells = append(cells, IndexCell{rowkey.Conflict(e.ID), e.Digest})
+		if e.Displaced != nil {
+			cells = append(cells, IndexCell{rowkey.Conflict(e.ID), *e.Displaced})
+		}
+	}
+	return cells, nil
 }
 
 // BodyIndexKeys returns the keys of the index rows that follow from a message

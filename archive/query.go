@@ -1,11 +1,11 @@
 package archive
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/attestry/attestry/bigtable/rowkey"
 	"github.com/attestry/attestry/vaa"
 )
 
@@ -36,8 +36,40 @@ type Range struct {
 	After *vaa.MessageID
 	// Descending reverses the order of row keys.
 	Descending bool
+	// Where selects among the records of the range. One that is not selected is
+	// yielded all the same, with nothing but its id, so that Limit bounds what is
+	// read and a scan that selects little can be resumed.
+	Where Where
 	// Limit bounds the number of records when positive.
 	Limit int
+}
+
+// Where is a choice of records by what they hold, which the store makes. The zero
+// value selects all. A record is selected if it meets every condition that is not
+// nil.
+type Where struct {
+	PayloadPrefix    []byte     // the payload begins with these bytes
+	GuardianSetIndex *uint32    // of the canonical VAA
+	Signed           *bool      // a signed VAA is known
+	Linked           *bool      // a transaction is known of the canonical digest
+	FirstTime        *time.Time // VAA time, in whole seconds, both inclusive
+	LastTime         *time.Time
+}
+
+// IsZero reports whether all records are selected.
+func (w Where) IsZero() bool {
+	return w.PayloadPrefix == nil && w.GuardianSetIndex == nil && w.Signed == nil && w.Linked == nil && w.FirstTime == nil && w.LastTime == nil
+}
+
+// Selects reports whether a whole record is selected.
+func (w Where) Selects(r *Record) bool {
+	p := &r.Publication
+	return (w.PayloadPrefix == nil || p.Payload != nil && bytes.HasPrefix(p.Payload, w.PayloadPrefix)) &&
+		(w.GuardianSetIndex == nil || p.GuardianSetIndex != nil && *p.GuardianSetIndex == *w.GuardianSetIndex) &&
+		(w.Signed == nil || (r.Signed() != nil) == *w.Signed) &&
+		(w.Linked == nil || (p.InitiatingTxID != nil) == *w.Linked) &&
+		(w.FirstTime == nil || p.Timestamp != nil && !p.Timestamp.Before(*w.FirstTime)) &&
+		(w.LastTime == nil || p.Timestamp != nil && !p.Timestamp.After(*w.LastTime))
 }
 
 // Check returns ErrInvalidRange with what is wrong.
@@ -53,33 +85,6 @@ func (r Range) Check() error {
 		return fmt.Errorf("%w: limit %d is negative", ErrInvalidRange, r.Limit)
 	}
 	return nil
-}
-
-// LookupKind names an index.
-type LookupKind uint8
-
-// The indexes.
-const (
-	ByTx        LookupKind = iota + 1 // Key is a transaction id as from ParseTxID
-	ByDigest                          // Key is a digest in hex: the signing digest or the single hash
-	ByTime                            // Key is empty; newest first
-	ByRecipient                       // Key is a recipient's address in 64 hex digits; newest first within each chain
-)
-
-// Lookup asks an index.
-type Lookup struct {
-	By    LookupKind
-	Key   string
-	Chain *vaa.ChainID // ByTx: the emitter chain; ByRecipient: the recipient's chain; nil is any
-	Limit int          // bounds the number of refs when positive
-}
-
-// Ref is an answer of an index: a message and those of its digests that the
-// looked-up fact is known for. Whether one of them is canonical is for the
-// record to say.
-type Ref struct {
-	ID      vaa.MessageID
-	Digests []vaa.Digest
 }
 
 // Evidence is a valid signature beyond those in a stored VAA.
@@ -148,46 +153,3 @@ func clip(s string) string {
 	}
 	return s
 }
-
-// Prefixes returns the prefixes of the index rows that answer the lookup: one,
-// or for ByTime one for each shard. Errors: ErrInvalidRange.
-func (l Lookup) Prefixes() ([]string, error) {
-	switch l.By {
-	case ByTx:
-		if l.Key == "" {
-			return nil, fmt.Errorf("%w: no transaction id", ErrInvalidRange)
-		}
-		if l.Chain != nil {
-			return []string{rowkey.TxChainPrefix(l.Key, *l.Chain)}, nil
-		}
-		return []string{rowkey.TxPrefix(l.Key)}, nil
-	case ByDigest:
-		d, err := vaa.ParseDigest(l.Key)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInvalidRange, err)
-		}
-		return []string{rowkey.DigestPrefix(d.String())}, nil
-	case ByTime:
-		prefixes := make([]string, rowkey.TimeShards)
-		for i := range prefixes {
-			prefixes[i] = rowkey.TimePrefix(i)
-		}
-		return prefixes, nil
-	case ByRecipient:
-		to, err := vaa.ParseAddress(0, l.Key)
-		if err != nil {
-			return nil, fmt.Errorf("%w: recipient: %w", ErrInvalidRange, err)
-		}
-		if l.Chain != nil {
-			return []string{rowkey.ToChainPrefix(to, *l.Chain)}, nil
-		}
-		return []string{rowkey.ToPrefix(to)}, nil
-	}
-	return nil, fmt.Errorf("%w: no such index", ErrInvalidRange)
-}
-
-// NewestFirst reports whether the lookup's answers come newest first.
-func (l Lookup) NewestFirst() bool { return l.By == ByTime || l.By == ByRecipient }
-
-// Order returns what an index row under one of the prefixes is ordered by.
-func (l Lookup) Order(key, prefix string) string { return key[len(prefix):] }

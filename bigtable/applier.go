@@ -28,12 +28,12 @@ func (s *Store) Apply(ctx context.Context, b archive.Batch) error {
 		if err := addEvent(mutationOf(rows, rowkey.Of(e.ID)), e); err != nil {
 			return err
 		}
-		keys, err := archive.IndexKeys(s.info.Network, e)
+		cells, err := archive.IndexCells(s.info.Network, e)
 		if err != nil {
 			return err
 		}
-		for _, key := range keys {
-			mutationOf(index, key).Set(schema.Digests, e.Digest.String(), cellTime(e.Offset), nil)
+		for _, c := range cells {
+			mutationOf(index, c.Key).Set(schema.Digests, c.Digest.String(), cellTime(e.Offset), nil)
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)

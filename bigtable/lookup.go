@@ -15,26 +15,31 @@ import (
 	"github.com/attestry/attestry/vaa"
 )
 
-// indexPage is the number of index rows that one read of a shard asks for.
+// indexPage is the most index rows that one read of a shard asks for.
 const indexPage = 128
 
-// Lookup reads index rows. An index in several shards is merged page by page, so
-// that no more than a page of each shard is read beyond what was asked for.
+// Lookup reads index rows. An index in several shards is merged: a shard that ran
+// dry is asked for its share of what is still to come, so that little is read
+// beyond what was asked for.
 func (s *Store) Lookup(ctx context.Context, l archive.Lookup) iter.Seq2[archive.Ref, error] {
 	return func(yield func(archive.Ref, error) bool) {
-		prefixes, err := l.Prefixes()
+		spans, err := l.Spans()
 		if err != nil {
 			yield(archive.Ref{}, err)
 			return
 		}
-		shards := make([]*shard, len(prefixes))
-		for i, p := range prefixes {
-			shards[i] = newShard(s.index, p, l)
+		shards := make([]*shard, len(spans))
+		for i, sp := range spans {
+			shards[i] = &shard{table: s.index, span: sp, lookup: l}
 		}
 		for n := 0; l.Limit <= 0 || n < l.Limit; n++ {
-			first, err := nextShard(ctx, shards)
+			size := indexPage
+			if l.Limit > 0 {
+				size = min(size, (l.Limit-n+len(shards)-1)/len(shards))
+			}
+			first, err := nextShard(ctx, shards, size)
 			if err != nil {
-				yield(archive.Ref{}, fmt.Errorf("look up %s: %w", prefixes[0], err))
+				yield(archive.Ref{}, fmt.Errorf("look up %s: %w", spans[0].Prefix, err))
 				return
 			}
 			if first == nil || !yield(first.pop(), nil) {
@@ -62,13 +67,13 @@ func (s *Store) IndexRows(ctx context.Context) iter.Seq2[archive.IndexRow, error
 	}
 }
 
-// nextShard refills the shards that ran dry, at once, and returns the one whose
-// first entry comes next; nil when all are at their end.
-func nextShard(ctx context.Context, shards []*shard) (*shard, error) {
+// nextShard refills the shards that ran dry, at once, by at most size rows each, and
+// returns the one whose first entry comes next; nil when all are at their end.
+func nextShard(ctx context.Context, shards []*shard, size int) (*shard, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, sh := range shards {
 		if len(sh.page) == 0 && !sh.done {
-			g.Go(func() error { return sh.fill(ctx) })
+			g.Go(func() error { return sh.fill(ctx, size) })
 		}
 	}
 	if err := g.Wait(); err != nil {
@@ -88,28 +93,18 @@ func nextShard(ctx context.Context, shards []*shard) (*shard, error) {
 	return first, nil
 }
 
-// A shard is a run of index rows with one prefix, read page by page.
+// A shard is a run of index rows, read page by page.
 type shard struct {
-	table      *bigtable.Table
-	prefix     string
-	lookup     archive.Lookup
-	start, end string // what is still to be read
-	page       []indexEntry
-	done       bool
-	size       int
+	table  *bigtable.Table
+	span   archive.Span // what is still to be read
+	lookup archive.Lookup
+	page   []indexEntry
+	done   bool
 }
 
 type indexEntry struct {
 	order string
 	ref   archive.Ref
-}
-
-func newShard(table *bigtable.Table, prefix string, l archive.Lookup) *shard {
-	size := indexPage
-	if l.Limit > 0 {
-		size = min(size, l.Limit)
-	}
-	return &shard{table: table, prefix: prefix, lookup: l, start: prefix, end: rowkey.PrefixEnd(prefix), size: size}
 }
 
 func (sh *shard) pop() archive.Ref {
@@ -118,30 +113,30 @@ func (sh *shard) pop() archive.Ref {
 	return ref
 }
 
-func (sh *shard) fill(ctx context.Context) error {
+func (sh *shard) fill(ctx context.Context, size int) error {
 	opts := []bigtable.ReadOption{
-		bigtable.LimitRows(int64(sh.size)),
+		bigtable.LimitRows(int64(size)),
 		bigtable.RowFilter(bigtable.ChainFilters(bigtable.LatestNFilter(1), bigtable.StripValueFilter())),
 	}
 	if sh.lookup.NewestFirst() {
 		opts = append(opts, bigtable.ReverseScan())
 	}
-	if sh.start >= sh.end {
+	if sh.span.Start >= sh.span.End {
 		sh.done = true
 		return nil
 	}
 	n := 0
 	var bad error
-	err := sh.table.ReadRows(ctx, bigtable.NewRange(sh.start, sh.end), func(row bigtable.Row) bool {
+	err := sh.table.ReadRows(ctx, bigtable.NewRange(sh.span.Start, sh.span.End), func(row bigtable.Row) bool {
 		var entry indexEntry
 		if entry, bad = sh.decode(row); bad != nil {
 			return false
 		}
 		sh.page = append(sh.page, entry)
 		if sh.lookup.NewestFirst() {
-			sh.end = row.Key()
+			sh.span.End = row.Key()
 		} else {
-			sh.start = rowkey.Next(row.Key())
+			sh.span.Start = rowkey.Next(row.Key())
 		}
 		n++
 		return true
@@ -149,20 +144,17 @@ func (sh *shard) fill(ctx context.Context) error {
 	if bad != nil {
 		return bad
 	}
-	sh.done = n < sh.size
+	sh.done = n < size
 	return err
 }
 
 func (sh *shard) decode(row bigtable.Row) (indexEntry, error) {
-	id, err := rowkey.Indexed(row.Key())
-	if err != nil {
-		return indexEntry{}, err
-	}
 	digests, err := decodeDigests(row)
 	if err != nil {
 		return indexEntry{}, err
 	}
-	return indexEntry{order: sh.lookup.Order(row.Key(), sh.prefix), ref: archive.Ref{ID: id, Digests: digests}}, nil
+	ref, err := sh.lookup.Ref(archive.IndexRow{Key: row.Key(), Digests: digests})
+	return indexEntry{order: row.Key()[len(sh.span.Prefix):], ref: ref}, err
 }
 
 func decodeDigests(row bigtable.Row) ([]vaa.Digest, error) {

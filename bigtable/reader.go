@@ -7,7 +7,9 @@ import (
 	"iter"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"cloud.google.com/go/bigtable"
 
@@ -65,7 +67,7 @@ func (s *Store) Scan(ctx context.Context, r archive.Range, columns archive.Colum
 		if !ok {
 			return
 		}
-		opts := []bigtable.ReadOption{bigtable.RowFilter(columnFilter(columns))}
+		opts := []bigtable.ReadOption{bigtable.RowFilter(whereFilter(r.Where, columnFilter(columns)))}
 		if r.Limit > 0 {
 			opts = append(opts, bigtable.LimitRows(int64(r.Limit)))
 		}
@@ -74,7 +76,7 @@ func (s *Store) Scan(ctx context.Context, r archive.Range, columns archive.Colum
 		}
 		stopped := false
 		err = s.readRows(ctx, s.attestations, rows, func(row bigtable.Row) (bool, error) {
-			record, err := decodeRow(row)
+			record, err := decodeSelected(row)
 			if err != nil {
 				return false, err
 			}
@@ -150,6 +152,71 @@ func columnFilter(c archive.Columns) bigtable.Filter {
 		return parts[0]
 	}
 	return bigtable.InterleaveFilters(parts...)
+}
+
+// labelOther marks the one cell that stands for a row that was not selected.
+const labelOther = "other"
+
+// whereFilter answers what selected says for the rows that meet all conditions, and
+// for each other row one cell without value.
+func whereFilter(w archive.Where, selected bigtable.Filter) bigtable.Filter {
+	other := bigtable.ChainFilters(bigtable.CellsPerRowLimitFilter(1), bigtable.StripValueFilter(), bigtable.LabelFilter(labelOther))
+	value := func(column string, more ...bigtable.Filter) bigtable.Filter {
+		chain := []bigtable.Filter{bigtable.FamilyFilter(schema.MessagePublication), bigtable.ColumnFilter(column), bigtable.LatestNFilter(1)}
+		return chained(append(chain, more...))
+	}
+	result := selected
+	must := func(want bool, condition bigtable.Filter) {
+		if want {
+			result = bigtable.ConditionFilter(condition, result, other)
+		} else {
+			result = bigtable.ConditionFilter(condition, other, result)
+		}
+	}
+	if w.PayloadPrefix != nil {
+		var end []byte
+		if e := rowkey.PrefixEnd(string(w.PayloadPrefix)); e != "" {
+			end = []byte(e)
+		}
+		must(true, value(schema.ColPayload, bigtable.ValueRangeFilter(w.PayloadPrefix, end)))
+	}
+	if w.FirstTime != nil || w.LastTime != nil {
+		must(true, value(schema.ColTimestamp, timeFilter(w.FirstTime, w.LastTime)))
+	}
+	if w.Linked != nil { // an empty cell shadows the link of another digest
+		must(*w.Linked, value(schema.ColInitiatingTxID, bigtable.ValueRangeFilter([]byte{0}, nil)))
+	}
+	if w.Signed != nil {
+		must(*w.Signed, bigtable.ChainFilters(bigtable.FamilyFilter(schema.QuorumState), bigtable.ColumnFilter(schema.ColSignedVAA)))
+	}
+	if w.GuardianSetIndex != nil {
+		must(true, value(schema.ColGuardianSetIndex, bigtable.ValueFilter(strconv.FormatUint(uint64(*w.GuardianSetIndex), 10))))
+	}
+	return result
+}
+
+// timeFilter passes times from first to last, which are kept as text of fixed width.
+func timeFilter(first, last *time.Time) bigtable.Filter {
+	var start, end []byte
+	if first != nil {
+		start = []byte(first.UTC().Format(time.RFC3339))
+	}
+	if last != nil {
+		end = []byte(rowkey.Next(last.UTC().Format(time.RFC3339)))
+	}
+	return bigtable.ValueRangeFilter(start, end)
+}
+
+func decodeSelected(row bigtable.Row) (archive.Record, error) {
+	for _, items := range row {
+		for _, item := range items {
+			if slices.Contains(item.Labels, labelOther) {
+				id, err := rowkey.Parse(row.Key())
+				return archive.Record{ID: id}, err
+			}
+		}
+	}
+	return decodeRow(row)
 }
 
 func chained(filters []bigtable.Filter) bigtable.Filter {

@@ -101,7 +101,7 @@ func (s *Store) CommitCursor(ctx context.Context, source string, from, to uint64
 
 // PutReject keeps the first bytes of what was refused and counts its deliveries.
 func (s *Store) PutReject(ctx context.Context, r archive.Reject) error {
-	key := prefixReject + r.Reason + ":" + hex.EncodeToString(r.SHA256[:])
+	key := rejectKey(&r)
 	m := bigtable.NewMutation()
 	now := time.Now()
 	set := func(column string, value []byte) {
@@ -122,11 +122,19 @@ func (s *Store) PutReject(ctx context.Context, r archive.Reject) error {
 	return nil
 }
 
+func rejectKey(r *archive.Reject) string {
+	return prefixReject + r.Reason + ":" + hex.EncodeToString(r.SHA256[:])
+}
+
 // Rejects yields the kept rejects by reason and hash.
-func (s *Store) Rejects(ctx context.Context) iter.Seq2[archive.Reject, error] {
+func (s *Store) Rejects(ctx context.Context, after *archive.Reject) iter.Seq2[archive.Reject, error] {
 	return func(yield func(archive.Reject, error) bool) {
+		start := prefixReject
+		if after != nil {
+			start = rowkey.Next(rejectKey(after))
+		}
 		stopped := false
-		err := s.readRows(ctx, s.state, bigtable.PrefixRange(prefixReject), func(row bigtable.Row) (bool, error) {
+		err := s.readRows(ctx, s.state, bigtable.NewRange(start, rowkey.PrefixEnd(prefixReject)), func(row bigtable.Row) (bool, error) {
 			r, err := decodeReject(row)
 			if err != nil {
 				return false, err

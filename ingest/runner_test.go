@@ -118,7 +118,7 @@ func TestCollectedVAAs(t *testing.T) {
 				t.Errorf("the journal changed (-before +after):\n%s", d)
 			}
 			n := 0
-			for r, err := range store.Rejects(t.Context()) {
+			for r, err := range store.Rejects(t.Context(), nil) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -149,7 +149,10 @@ func testRejects(t *testing.T, o Options) {
 	for _, r := range []archive.Reject{reject("wrong_key", []byte("b")), reject("wrong_key", []byte("b")), reject("no_quorum", long), reject("no_quorum", []byte("b"))} {
 		check(t, "put reject", s.PutReject(ctx, r))
 	}
-	got := collect(t, s.Rejects(ctx))
+	got := collect(t, s.Rejects(ctx, nil))
+	for i := range got {
+		diff(t, "rejects after one", collect(t, s.Rejects(ctx, &archive.Reject{Reason: got[i].Reason, SHA256: got[i].SHA256})), append([]archive.Reject(nil), got[i+1:]...))
+	}
 	counts := map[string]uint64{}
 	for _, r := range got {
 		counts[fmt.Sprintf("%s %x", r.Reason, r.SHA256[:4])] = r.Count

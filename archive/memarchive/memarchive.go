@@ -160,15 +160,15 @@ func (s *Store) put(e archive.Event) error {
 	if err := r.Apply(e); err != nil {
 		return err
 	}
-	keys, err := archive.IndexKeys(s.info.Network, &e)
+	cells, err := archive.IndexCells(s.info.Network, &e)
 	if err != nil {
 		return err
 	}
-	for _, k := range keys {
-		if s.index[k] == nil {
-			s.index[k] = map[vaa.Digest]bool{}
+	for _, c := range cells {
+		if s.index[c.Key] == nil {
+			s.index[c.Key] = map[vaa.Digest]bool{}
 		}
-		s.index[k][e.Digest] = true
+		s.index[c.Key][c.Digest] = true
 	}
 	s.written[e.Offset] = true
 	return nil

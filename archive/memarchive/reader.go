@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/attestry/attestry/archive"
-	"github.com/attestry/attestry/bigtable/rowkey"
 	"github.com/attestry/attestry/vaa"
 )
 
@@ -70,6 +69,9 @@ func (s *Store) Scan(ctx context.Context, r archive.Range, columns archive.Colum
 		for _, id := range s.idsIn(r) {
 			s.mu.Lock()
 			rec, ok := s.selected(id, columns)
+			if ok && !r.Where.Selects(s.rows[id]) {
+				rec = archive.Record{ID: id}
+			}
 			s.mu.Unlock()
 			if err := ctx.Err(); err != nil {
 				yield(archive.Record{}, err)
@@ -127,7 +129,7 @@ func (s *Store) Lookup(ctx context.Context, l archive.Lookup) iter.Seq2[archive.
 func (s *Store) refs(l archive.Lookup) ([]archive.Ref, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	prefixes, err := l.Prefixes()
+	spans, err := l.Spans()
 	if err != nil {
 		return nil, err
 	}
@@ -136,20 +138,19 @@ func (s *Store) refs(l archive.Lookup) ([]archive.Ref, error) {
 		ref   archive.Ref
 	}
 	var all []found
-	for _, key := range slices.Sorted(maps.Keys(s.index)) {
-		for _, p := range prefixes {
-			if !strings.HasPrefix(key, p) {
+	for key, digests := range s.index {
+		for _, sp := range spans {
+			if !strings.HasPrefix(key, sp.Prefix) || key < sp.Start || key >= sp.End {
 				continue
 			}
-			id, err := rowkey.Indexed(key)
+			ref, err := l.Ref(archive.IndexRow{Key: key, Digests: slices.SortedFunc(maps.Keys(digests), compareDigests)})
 			if err != nil {
 				return nil, err
 			}
-			digests := slices.SortedFunc(maps.Keys(s.index[key]), compareDigests)
-			all = append(all, found{l.Order(key, p), archive.Ref{ID: id, Digests: digests}})
+			all = append(all, found{key[len(sp.Prefix):], ref})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b found) int {
+	slices.SortFunc(all, func(a, b found) int {
 		if l.NewestFirst() {
 			return cmp.Compare(b.order, a.order)
 		}

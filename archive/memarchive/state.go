@@ -41,7 +41,7 @@ func (s *Store) PutReject(ctx context.Context, r archive.Reject) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	key := r.Reason + ":" + fmt.Sprintf("%x", r.SHA256)
+	key := rejectKey(&r)
 	r.Count = s.rejects[key].Count + 1
 	r.Bytes = r.Bytes[:min(len(r.Bytes), archive.MaxRejectBytes)]
 	r.LastSeen = s.now()
@@ -50,7 +50,7 @@ func (s *Store) PutReject(ctx context.Context, r archive.Reject) error {
 }
 
 // Rejects yields the kept rejects.
-func (s *Store) Rejects(ctx context.Context) iter.Seq2[archive.Reject, error] {
+func (s *Store) Rejects(ctx context.Context, after *archive.Reject) iter.Seq2[archive.Reject, error] {
 	return func(yield func(archive.Reject, error) bool) {
 		s.mu.Lock()
 		rejects := maps.Clone(s.rejects)
@@ -60,12 +60,17 @@ func (s *Store) Rejects(ctx context.Context) iter.Seq2[archive.Reject, error] {
 				yield(archive.Reject{}, err)
 				return
 			}
+			if after != nil && key <= rejectKey(after) {
+				continue
+			}
 			if !yield(rejects[key], nil) {
 				return
 			}
 		}
 	}
 }
+
+func rejectKey(r *archive.Reject) string { return fmt.Sprintf("%s:%x", r.Reason, r.SHA256) }
 
 // PutGuardianSetUpgrade keeps an upgrade VAA; the first of an index stays.
 func (s *Store) PutGuardianSetUpgrade(ctx context.Context, index uint32, raw []byte) error {

@@ -127,8 +127,22 @@ func TimeShard(id vaa.MessageID) int {
 
 // Time returns the key of the index row time:<shard>:<unix seconds>:<row key>.
 func Time(seconds uint32, id vaa.MessageID) string {
-	return TimePrefix(TimeShard(id)) + string(appendPadded(nil, uint64(seconds), secondsDigits)) + ":" + Of(id)
+	return TimePrefix(TimeShard(id)) + Seconds(uint64(seconds)) + ":" + Of(id)
 }
+
+// Seconds returns Unix seconds as they stand in keys, so that bytes sort as
+// numbers; one more than the last uint32 is possible as a bound.
+func Seconds(seconds uint64) string { return string(appendPadded(nil, seconds, secondsDigits)) }
+
+// ConflictPrefix selects the index rows of messages of which more than one digest
+// was seen.
+func ConflictPrefix() string { return "conflict:" }
+
+// ConflictChainPrefix selects those of one emitter chain.
+func ConflictChainPrefix(chain vaa.ChainID) string { return ConflictPrefix() + Chain(chain) }
+
+// Conflict returns the key of the index row conflict:<row key>.
+func Conflict(id vaa.MessageID) string { return ConflictPrefix() + Of(id) }
 
 // ToPrefix selects the index rows of a recipient.
 func ToPrefix(to vaa.Address) string { return "to:" + hex.EncodeToString(to[:]) + ":" }
@@ -139,7 +153,7 @@ func ToChainPrefix(to vaa.Address, chain vaa.ChainID) string { return ToPrefix(t
 // To returns the key of the index row to:<address>:<chain>:<unix seconds>:<row key>;
 // the chain is the recipient's.
 func To(to vaa.Address, chain vaa.ChainID, seconds uint32, id vaa.MessageID) string {
-	return ToChainPrefix(to, chain) + string(appendPadded(nil, uint64(seconds), secondsDigits)) + ":" + Of(id)
+	return ToChainPrefix(to, chain) + Seconds(uint64(seconds)) + ":" + Of(id)
 }
 
 // Indexed returns the message that an index row points at.

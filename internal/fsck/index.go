@@ -9,19 +9,13 @@ import (
 	"github.com/attestry/attestry/vaa"
 )
 
-// A cell of the index: a digest in the row of a key.
-type cell struct {
-	key    string
-	digest vaa.Digest
-}
-
 // cellsOf returns the index cells that a row implies, as far as it is in itself
 // consistent.
-func (c *checker) cellsOf(r *archive.Record) []cell {
-	var cells []cell
+func (c *checker) cellsOf(r *archive.Record) []archive.IndexCell {
+	var cells []archive.IndexCell
 	body := func(b *vaa.Body) {
 		for _, key := range archive.BodyIndexKeys(c.info.Network, b) {
-			cells = append(cells, cell{key, b.Digest()})
+			cells = append(cells, archive.IndexCell{Key: key, Digest: b.Digest()})
 		}
 	}
 	for i := range r.Versions {
@@ -33,7 +27,10 @@ func (c *checker) cellsOf(r *archive.Record) []cell {
 		body(b)
 	}
 	for _, l := range r.Links {
-		cells = append(cells, cell{rowkey.Tx(l.TxID, r.ID), l.Digest})
+		cells = append(cells, archive.IndexCell{Key: rowkey.Tx(l.TxID, r.ID), Digest: l.Digest})
+	}
+	for _, d := range r.ConflictMarks {
+		cells = append(cells, archive.IndexCell{Key: rowkey.Conflict(r.ID), Digest: d})
 	}
 	return cells
 }
@@ -51,7 +48,7 @@ func (c *checker) expectIndex(s *slice, id vaa.MessageID, r *archive.Record, fac
 	}
 	required := settled(s, r, facts)
 	for _, cell := range c.cellsOf(r) {
-		s.expect(c.indexSum(cell.key, cell.digest), id, required)
+		s.expect(c.indexSum(cell.Key, cell.Digest), id, required)
 	}
 }
 
@@ -78,7 +75,7 @@ func (c *checker) checkIndex(ctx context.Context, s *slice) error {
 		for _, d := range row.Digests {
 			if e := s.expected[c.indexSum(row.Key, d)]; e != nil {
 				e.seen = true
-			} else if err := c.unexpected(ctx, s, id, cell{row.Key, d}); err != nil {
+			} else if err := c.unexpected(ctx, s, id, archive.IndexCell{Key: row.Key, Digest: d}); err != nil {
 				return err
 			}
 		}
@@ -92,7 +89,7 @@ func firstOf(errs ...error) error {
 
 // unexpected looks again at an index cell that no row asked for when the rows were
 // read: its event may have come since.
-func (c *checker) unexpected(ctx context.Context, s *slice, id vaa.MessageID, found cell) error {
+func (c *checker) unexpected(ctx context.Context, s *slice, id vaa.MessageID, found archive.IndexCell) error {
 	for {
 		cells, err := c.cellsNow(ctx, s, id)
 		if err != nil {
@@ -102,7 +99,7 @@ func (c *checker) unexpected(ctx context.Context, s *slice, id vaa.MessageID, fo
 			return nil
 		}
 		if !c.pause(ctx) {
-			c.found(KindIndexRowWithoutMessage, found.key, "message %s does not ask for it with digest %s", id, found.digest)
+			c.found(KindIndexRowWithoutMessage, found.Key, "message %s does not ask for it with digest %s", id, found.Digest)
 			return nil
 		}
 	}
@@ -111,20 +108,20 @@ func (c *checker) unexpected(ctx context.Context, s *slice, id vaa.MessageID, fo
 // explains reports whether the cell may be of an observed digest whose bytes the
 // journal has dropped and whose columns a later digest has shadowed: what its keys
 // were cannot be told.
-func (c *checker) explains(facts []fact, found cell) bool {
+func (c *checker) explains(facts []fact, found archive.IndexCell) bool {
 	return slices.ContainsFunc(facts, func(f fact) bool {
-		return f.Kind == archive.KindObserved && !f.kept && f.Digest == found.digest
+		return f.Kind == archive.KindObserved && !f.kept && f.Digest == found.Digest
 	})
 }
 
 // cellsNow returns the index cells that a message asks for by its row and by the
 // journal as they are now.
-func (c *checker) cellsNow(ctx context.Context, s *slice, id vaa.MessageID) ([]cell, error) {
+func (c *checker) cellsNow(ctx context.Context, s *slice, id vaa.MessageID) ([]archive.IndexCell, error) {
 	r, facts, err := c.again(ctx, s, id)
 	if err != nil {
 		return nil, err
 	}
-	var cells []cell
+	var cells []archive.IndexCell
 	if r != nil {
 		cells = c.cellsOf(r)
 	}
@@ -135,10 +132,8 @@ func (c *checker) cellsNow(ctx context.Context, s *slice, id vaa.MessageID) ([]c
 		}
 		for j := range b.Events {
 			if e := &b.Events[j]; e.Offset == facts[i].Offset && e.ID == id {
-				keys, _ := archive.IndexKeys(c.info.Network, e) // an error was found when the batch was checked
-				for _, key := range keys {
-					cells = append(cells, cell{key, e.Digest})
-				}
+				asked, _ := archive.IndexCells(c.info.Network, e) // an error was found when the batch was checked
+				cells = append(cells, asked...)
 			}
 		}
 	}
@@ -167,9 +162,9 @@ func (c *checker) missingIndex(ctx context.Context, s *slice) error {
 			return err
 		}
 		for _, cell := range cells {
-			if e := s.expected[c.indexSum(cell.key, cell.digest)]; e != nil && e.required && !e.seen {
+			if e := s.expected[c.indexSum(cell.Key, cell.Digest)]; e != nil && e.required && !e.seen {
 				e.seen = true // reported once
-				c.found(KindIndexRowMissing, cell.key, "message %s asks for it with digest %s", id, cell.digest)
+				c.found(KindIndexRowMissing, cell.Key, "message %s asks for it with digest %s", id, cell.Digest)
 			}
 		}
 	}

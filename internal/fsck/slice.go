@@ -101,10 +101,10 @@ func size(f *fact) int64 { return factBytes + int64(len(f.indexed))*keyBytes }
 func (c *checker) factOf(b *archive.Batch, e *archive.Event) fact {
 	f := fact{Event: *e, batch: b.Offset, applied: b.Applied, kept: e.Bytes != nil, sum: c.sum(e.Bytes)}
 	f.RecordedAt = b.WallTime
-	keys, err := archive.IndexKeys(c.info.Network, e)
+	cells, err := archive.IndexCells(c.info.Network, e)
 	if err == nil { // else it was found when the batch was checked
-		for _, key := range keys {
-			f.indexed = append(f.indexed, c.indexSum(key, e.Digest))
+		for _, cell := range cells {
+			f.indexed = append(f.indexed, c.indexSum(cell.Key, cell.Digest))
 		}
 	}
 	f.Bytes = nil

@@ -179,12 +179,12 @@ func (o *overlay) apply(w *world, events []archive.Event) {
 		return
 	}
 	for _, e := range events {
-		keys, err := archive.IndexKeys(network, &e)
+		cells, err := archive.IndexCells(network, &e)
 		if err != nil {
-			w.problem("index keys: %w", err)
+			w.problem("index cells: %w", err)
 		}
-		for _, k := range keys {
-			o.index[k] = e.Digest
+		for _, c := range cells {
+			o.index[c.Key] = c.Digest
 		}
 		r := o.rows[e.ID]
 		if r == nil {
