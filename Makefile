@@ -47,6 +47,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (10s)
 bench: ## Run the benchmarks
 	go test -run '^$$' -bench . -benchmem $(TESTFLAGS) $(PKG)
 
+.PHONY: bench/query
+bench/query: ## Measure lookups and scans by HTTP beside the bare Bigtable client
+	go test -run '^$$' -bench . -benchtime 1x ./internal/bench
+
 .PHONY: bench/emulator
 bench/emulator: ## Measure the Bigtable server beside Google's emulator and a canned one; BENCH="-rows 1000000"
 	go run ./emulator/bench $(BENCH)

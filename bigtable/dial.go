@@ -59,22 +59,20 @@ func DialLocal(ctx context.Context, addr, instance string, opts ...grpc.DialOpti
 	if err != nil {
 		return nil, fmt.Errorf("connect to the bigtable server at %s: %w", addr, err)
 	}
-	c, err := newClients(ctx, instance, conn)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to the bigtable server at %s: %w", addr, err), conn.Close())
-	}
-	return c, nil
+	return NewLocal(ctx, conn, instance)
 }
 
-func newClients(ctx context.Context, instance string, conn *grpc.ClientConn) (*Clients, error) {
+// NewLocal uses a connection to a server without credentials, which it owns: it is
+// closed with the clients, or when they cannot be made.
+func NewLocal(ctx context.Context, conn *grpc.ClientConn, instance string) (*Clients, error) {
 	data, err := bigtable.NewClientWithConfig(ctx, LocalProject, instance,
 		bigtable.ClientConfig{MetricsProvider: bigtable.NoopMetricsProvider{}}, option.WithGRPCConn(conn))
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(fmt.Errorf("connect to the bigtable server at %s: %w", conn.Target(), err), conn.Close())
 	}
 	admin, err := bigtable.NewAdminClient(ctx, LocalProject, instance, option.WithGRPCConn(conn))
 	if err != nil {
-		return nil, errors.Join(err, data.Close())
+		return nil, errors.Join(fmt.Errorf("connect to the bigtable server at %s: %w", conn.Target(), err), data.Close(), conn.Close())
 	}
 	return &Clients{Data: data, Admin: admin, close: []func() error{data.Close, admin.Close, conn.Close}}, nil
 }

@@ -107,7 +107,7 @@ func connectEmbedded(ctx context.Context, c Config, create bool) (*Connection, e
 	if err != nil {
 		return nil, err
 	}
-	conn, err := local(ctx, embedded.addr)
+	conn, err := embedded.connect(ctx)
 	if err != nil {
 		return nil, errors.Join(err, embedded.close())
 	}
