@@ -46,7 +46,7 @@ func IndexCells(network vaa.Network, e *Event) ([]IndexCell, error) {
 }
 
 // BodyIndexKeys returns the keys of the index rows that follow from a message
-// body: by both of its digests, by time, and by the recipient of a transfer as
+// body: by both of its digests, by time, by its chain and time, and by the recipient of a transfer as
 // this version of the program decodes it.
 func BodyIndexKeys(network vaa.Network, b *vaa.Body) []string {
 	id := b.MessageID()
@@ -54,6 +54,7 @@ func BodyIndexKeys(network vaa.Network, b *vaa.Body) []string {
 		rowkey.Digest(b.Digest().String(), id),
 		rowkey.Digest(b.SingleDigest().String(), id),
 		rowkey.Time(b.Timestamp, id),
+		rowkey.ChainTime(b.Timestamp, id),
 	}
 	if kind, decoded, err := payload.Decode(network, b); err == nil {
 		if to, chain, ok := payload.Recipient(kind, decoded); ok {

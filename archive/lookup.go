@@ -25,8 +25,8 @@ const (
 type Lookup struct {
 	By  LookupKind
 	Key string
-	// Chain is the emitter chain for ByTx and ByConflict, the recipient's for
-	// ByRecipient; nil is any. ByTime and ByDigest take none.
+	// Chain is the emitter chain for ByTx, ByTime and ByConflict, the recipient's for
+	// ByRecipient; nil is any. ByDigest takes none.
 	Chain *vaa.ChainID
 	// FirstTime and LastTime bound the VAA time in Unix seconds, both inclusive,
 	// for ByTime and, with a chain, for ByRecipient.
@@ -114,6 +114,9 @@ func (l Lookup) prefixes() ([]string, error) {
 		prefixes := make([]string, rowkey.TimeShards)
 		for i := range prefixes {
 			prefixes[i] = rowkey.TimePrefix(i)
+			if l.Chain != nil {
+				prefixes[i] = rowkey.ChainTimePrefix(*l.Chain, i)
+			}
 		}
 		return prefixes, nil
 	case ByRecipient:
@@ -136,19 +139,23 @@ func (l Lookup) prefixes() ([]string, error) {
 
 // order returns what follows the prefix in the key of an answer.
 func (l Lookup) order(r *Ref) (string, error) {
-	key, chain := rowkey.Of(r.ID), rowkey.Chain(r.ID.EmitterChain)
+	of, key := r.ID.EmitterChain, rowkey.Of(r.ID)
+	if l.By == ByRecipient {
+		of = r.RecipientChain
+	}
+	if l.By != ByDigest && l.Chain != nil && *l.Chain != of {
+		return "", fmt.Errorf("%w: %s is no answer of this lookup", ErrInvalidRange, r.ID)
+	}
 	switch l.By {
 	case ByTime, ByRecipient:
-		key, chain = rowkey.Seconds(uint64(r.UnixSeconds))+":"+key, rowkey.Chain(r.RecipientChain)
+		key = rowkey.Seconds(uint64(r.UnixSeconds)) + ":" + key
+	case ByConflict:
+		if l.Chain != nil { // the prefix has it
+			return strings.TrimPrefix(key, rowkey.Chain(of)), nil
+		}
 	}
-	inKey := l.By == ByTx || l.By == ByRecipient // the key has the chain before what orders within it
-	switch {
-	case inKey && l.Chain == nil:
-		return chain + key, nil
-	case l.Chain != nil && chain != rowkey.Chain(*l.Chain):
-		return "", fmt.Errorf("%w: %s is no answer of this lookup", ErrInvalidRange, r.ID)
-	case l.By == ByConflict && l.Chain != nil:
-		return strings.TrimPrefix(key, chain), nil
+	if (l.By == ByTx || l.By == ByRecipient) && l.Chain == nil { // the key has it before what orders within it
+		key = rowkey.Chain(of) + key
 	}
 	return key, nil
 }

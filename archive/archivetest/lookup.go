@@ -26,7 +26,7 @@ func testLookupWindows(t *testing.T, o Options) {
 	var events []archive.Event
 	for i := range 60 {
 		v := h.vaa(0)
-		v.Timestamp = first + uint32(i%seconds)
+		v.EmitterChain, v.Timestamp = 2+vaa.ChainID(i%4), first+uint32(i%seconds)
 		h.sets[0].Sign(v)
 		events = append(events, quorum(v))
 	}
@@ -50,6 +50,10 @@ func testLookupWindows(t *testing.T, o Options) {
 				l := archive.Lookup{By: archive.ByTime, FirstTime: &from, LastTime: &to, OldestFirst: oldest, Limit: 1 + int(to-from)*5}
 				what := fmt.Sprintf("times %d to %d, oldest first %t", from, to, oldest)
 				diff(t, what, walk(t, s, l), append([]vaa.MessageID(nil), idsOf(in)...))
+				chain := vaa.ChainID(2)
+				l.Chain = &chain
+				in = slices.DeleteFunc(in, func(e archive.Event) bool { return e.ID.EmitterChain != chain })
+				diff(t, what+" of a chain", walk(t, s, l), append([]vaa.MessageID(nil), idsOf(in)...))
 			}
 		}
 	}

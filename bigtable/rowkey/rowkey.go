@@ -130,6 +130,18 @@ func Time(seconds uint32, id vaa.MessageID) string {
 	return TimePrefix(TimeShard(id)) + Seconds(uint64(seconds)) + ":" + Of(id)
 }
 
+// ChainTimePrefix selects the index rows of one shard of the time index of an
+// emitter chain, 0 to TimeShards-1.
+func ChainTimePrefix(chain vaa.ChainID, shard int) string {
+	return fmt.Sprintf("chaintime:%s%02d:", Chain(chain), shard)
+}
+
+// ChainTime returns the key of the index row
+// chaintime:<chain>:<shard>:<unix seconds>:<row key>.
+func ChainTime(seconds uint32, id vaa.MessageID) string {
+	return ChainTimePrefix(id.EmitterChain, TimeShard(id)) + Seconds(uint64(seconds)) + ":" + Of(id)
+}
+
 // Seconds returns Unix seconds as they stand in keys, so that bytes sort as
 // numbers; one more than the last uint32 is possible as a bound.
 func Seconds(seconds uint64) string { return string(appendPadded(nil, seconds, secondsDigits)) }
