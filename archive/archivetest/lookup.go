@@ -151,9 +151,22 @@ func testWhere(t *testing.T, o Options) {
 	yes, no := true, false
 	set, at := uint32(1), time.Unix(1_700_000_002, 0).UTC()
 	for _, w := range []archive.Where{
-		{}, {PayloadPrefix: []byte{1}}, {PayloadPrefix: []byte{0, 0xff}}, {PayloadPrefix: []byte{2, 0xff, '\n', 5}}, {PayloadPrefix: []byte{0xff}}, {PayloadPrefix: []byte{}},
-		{GuardianSetIndex: &set}, {Signed: &yes}, {Signed: &no}, {Linked: &yes}, {Linked: &no}, {FirstTime: &at}, {LastTime: &at},
-		{FirstTime: &at, LastTime: &at}, {Signed: &yes, Linked: &no, PayloadPrefix: []byte{1}}, {Signed: &no, GuardianSetIndex: &set},
+		{},
+		{PayloadPrefix: []byte{1}},
+		{PayloadPrefix: []byte{0, 0xff}},
+		{PayloadPrefix: []byte{2, 0xff, '\n', 5}},
+		{PayloadPrefix: []byte{0xff}},
+		{PayloadPrefix: []byte{}},
+		{GuardianSetIndex: &set},
+		{Signed: &yes},
+		{Signed: &no},
+		{Linked: &yes},
+		{Linked: &no},
+		{FirstTime: &at},
+		{LastTime: &at},
+		{FirstTime: &at, LastTime: &at},
+		{Signed: &yes, Linked: &no, PayloadPrefix: []byte{1}},
+		{Signed: &no, GuardianSetIndex: &set},
 	} {
 		for _, descending := range []bool{false, true} {
 			var want, got []vaa.MessageID

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 
 	"github.com/attestry/attestry/archive"
 	"github.com/attestry/attestry/query"
@@ -57,12 +58,22 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	code := exitCode(err)
 	if err != nil {
-		fmt.Fprintf(a.stderr, "attestry: %s\n", harmless(strings.TrimSuffix(err.Error(), "\n"), '\n'))
+		a.report(cmd, strings.TrimSuffix(err.Error(), "\n"))
 	}
 	if _, ok := errors.AsType[*argumentError](err); ok {
 		fmt.Fprintf(a.stderr, "see `%s --help`\n", cmd.CommandPath())
 	}
 	return code
+}
+
+// report tells why a command failed: as an entry of the log where that is asked for
+// in JSON, so that whoever collects logs sees an error in it.
+func (a *app) report(cmd *cobra.Command, text string) {
+	if c, _ := a.config(cmd); c.logFormat == logJSON {
+		a.logger(c, zap.ErrorLevel).Error(text)
+		return
+	}
+	fmt.Fprintf(a.stderr, "attestry: %s\n", harmless(text, '\n'))
 }
 
 // codeError is an error with an exit code of its own.
@@ -139,7 +150,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused (invalid input
 	root.PersistentFlags().String("config", "", "YAML file of settings [ATTESTRY_CONFIG]")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &argumentError{err} })
 	group(root,
-		a.serveCmd(), a.ingestCmd(), a.getCmd(), a.scanCmd(), a.tailCmd(), a.decodeCmd(), a.verifyCmd(),
+		a.serveCmd(), a.statusCmd(), a.ingestCmd(), a.getCmd(), a.scanCmd(), a.tailCmd(), a.decodeCmd(), a.verifyCmd(),
 		a.emulatorCmd(), a.fsckCmd(), a.schemaCmd(), a.guardiansCmd(), a.configCmd(), a.versionCmd(),
 	)
 	root.InitDefaultHelpCmd()

@@ -2,21 +2,29 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
 	"pgregory.net/rapid"
 
 	"github.com/attestry/attestry/archive"
 	"github.com/attestry/attestry/query"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newApp returns the program in an environment of its own, and what it writes.
 func newApp(env map[string]string) (a *app, stdout, stderr *bytes.Buffer) {
@@ -235,5 +243,109 @@ func TestNoSecretInOutput(t *testing.T) {
 				t.Errorf("%v %v says the password:\n%s", env, args, said)
 			}
 		}
+	}
+}
+
+// TestLogIsCloudLogging reads what the logger writes as Cloud Logging does.
+func TestLogIsCloudLogging(t *testing.T) {
+	a, _, stderr := newApp(nil)
+	log := a.logger(&config{logFormat: logJSON}, zap.DebugLevel)
+	log.Debug("a")
+	log.Info("a")
+	log.Warn("a")
+	log.Error("a", zap.Error(errors.New("b")))
+	log.DPanic("a")
+	var got []string
+	for line := range strings.Lines(stderr.String()) {
+		var entry struct {
+			Severity, Message string
+			Time              time.Time
+			Error             string
+		}
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if entry.Time.IsZero() {
+			t.Errorf("%q has no time", line)
+		}
+		got = append(got, entry.Severity+" "+entry.Message+entry.Error)
+	}
+	if diff := cmp.Diff([]string{"DEBUG a", "INFO a", "WARNING a", "ERROR ab", "CRITICAL a"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestFailureIsLogged tells why a command failed in the form of the logs, where one
+// is asked for, and else in words.
+func TestFailureIsLogged(t *testing.T) {
+	for format, want := range map[string]string{"json": `"severity":"ERROR"`, "": "attestry: no store is named"} {
+		a, _, stderr := newApp(map[string]string{"ATTESTRY_LOG_FORMAT": format, "ATTESTRY_DATA_DIR": t.TempDir()})
+		if code := a.execute(t.Context(), []string{"scan"}); code != exitFailed {
+			t.Errorf("exit code %d", code)
+		}
+		if got := stderr.String(); !strings.Contains(got, want) || !strings.Contains(got, "no store is named") || strings.Count(got, "\n") != 1 {
+			t.Errorf("log format %q: %s", format, got)
+		}
+	}
+}
+
+func TestTraceProject(t *testing.T) {
+	for _, c := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{nil, ""},
+		{map[string]string{"GOOGLE_CLOUD_PROJECT": "g"}, "g"},
+		{map[string]string{"GOOGLE_CLOUD_PROJECT": "g", "ATTESTRY_PROJECT": "p", "ATTESTRY_INSTANCE": "i"}, "p"},
+	} {
+		a, _, _ := newApp(c.env)
+		got, err := a.config(a.serveCmd())
+		if err != nil || got.traceProject != c.want {
+			t.Errorf("%v: traces are in %q, want %q, %v", c.env, got.traceProject, c.want, err)
+		}
+	}
+}
+
+// TestIngestStops ends an ingest whose standard input says nothing more, and leaves
+// nothing half done: the second run finds what the first has stored.
+func TestIngestStops(t *testing.T) {
+	env := map[string]string{"ATTESTRY_DATA_DIR": t.TempDir()}
+	data, err := os.ReadFile("../../testdata/vaas/vaas-mainnet.ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	in, w := io.Pipe()
+	defer w.Close()
+	go func() {
+		w.Write(data) //nolint:errcheck // the reader closes its end
+		cancel()
+	}()
+	a, stdout, stderr := newApp(env)
+	a.stdin = in
+	if code := a.execute(ctx, []string{"ingest", "-", "-o", "json"}); code != exitFailed || !strings.Contains(stderr.String(), "interrupted") {
+		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	summary := func(text string) (outcomes struct{ Accepted, Duplicate int }) {
+		if text == "" {
+			return outcomes
+		}
+		if err := json.Unmarshal([]byte(text), &outcomes); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		return outcomes
+	}
+	first := summary(stdout.String())
+	a, stdout, stderr = newApp(env)
+	a.stdin = bytes.NewReader(data)
+	if code := a.execute(t.Context(), []string{"ingest", "-", "-o", "json"}); code != exitDone {
+		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	if second := summary(stdout.String()); second.Accepted+second.Duplicate != 146 || second.Duplicate < first.Accepted {
+		t.Errorf("%+v, then %+v of 146", first, second)
+	}
+	a, stdout, stderr = newApp(env)
+	if code := a.execute(t.Context(), []string{"fsck", "-o", "json"}); code != exitDone {
+		t.Errorf("fsck: exit code %d: %s%s", code, stdout, stderr)
 	}
 }

@@ -47,7 +47,7 @@ func settings() []setting {
 		{name: "redis-password-file", usage: "file that holds the password of the Redis"},
 		{name: "http", fallback: "127.0.0.1:7070", command: "serve", usage: "address of the query service; without it PORT is honoured, on all interfaces"},
 		{name: "log-level", usage: "least level of logs: debug, info, warn or error (default info for serve, warn elsewhere)"},
-		{name: "log-format", fallback: "auto", usage: "form of logs: json, console, or auto by whether standard error is a terminal"},
+		{name: "log-format", fallback: logAuto, usage: "form of logs: json, console, or auto by whether standard error is a terminal"},
 	}
 }
 
@@ -71,9 +71,10 @@ func (v value) set() bool { return v.origin != originDefault }
 // config is the program's configuration.
 type config struct {
 	run.Config
-	http      string
-	logLevel  *zapcore.Level // nil: the command's own
-	logFormat string
+	http         string
+	logLevel     *zapcore.Level // nil: the command's own
+	logFormat    string
+	traceProject string // of the traces that the log names; "" when it is not known
 
 	values map[string]value
 }
@@ -209,6 +210,7 @@ func (r *configReader) check() *config {
 	c.DataDir = r.values["data-dir"].text
 	c.EmulatorHost = r.values["bigtable-emulator-host"].text
 	c.Project, c.Instance, c.AppProfile = r.values["project"].text, r.values["instance"].text, r.values["app-profile"].text
+	c.traceProject = cmp.Or(c.Project, r.getenv("GOOGLE_CLOUD_PROJECT"))
 	var err error
 	if c.Network, err = vaa.ParseNetwork(r.values["network"].text); err != nil {
 		r.invalid("network", err.Error())
@@ -233,7 +235,7 @@ func (r *configReader) check() *config {
 		}
 		c.logLevel = &parsed
 	}
-	if !slices.Contains([]string{"auto", "console", "json"}, c.logFormat) {
+	if !slices.Contains([]string{logAuto, logConsole, logJSON}, c.logFormat) {
 		r.invalid("log-format", fmt.Sprintf("%q is unknown: write json, console or auto", c.logFormat))
 	}
 	r.redis(c)

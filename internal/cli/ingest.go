@@ -56,7 +56,7 @@ Exit code 0 says that every item is settled, 1 that some are not: run it again.`
 			if err != nil {
 				return err
 			}
-			sources, err := a.openFiles(args)
+			sources, err := a.openFiles(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -84,10 +84,15 @@ type input struct {
 	size int64
 }
 
-func (a *app) openFiles(names []string) ([]input, error) {
+// openFiles opens the files of a run, whose standard input ends with ctx.
+func (a *app) openFiles(ctx context.Context, names []string) ([]input, error) {
 	var inputs []input
+	stdin := a.stdin
+	if slices.Contains(names, "-") {
+		stdin = interruptible(ctx, stdin)
+	}
 	for _, name := range names {
-		source, err := file.Open(name, a.stdin)
+		source, err := file.Open(name, stdin)
 		if err != nil {
 			return nil, err
 		}
@@ -98,6 +103,19 @@ func (a *app) openFiles(names []string) ([]input, error) {
 		inputs = append(inputs, in)
 	}
 	return inputs, nil
+}
+
+// interruptible returns a reader of r whose reads fail when ctx ends: a pipe into
+// which nobody writes must not hold the program up. A read of r that is then under
+// way is left to the end of the process.
+func interruptible(ctx context.Context, r io.Reader) io.Reader {
+	out, in := io.Pipe()
+	go func() {
+		_, err := io.Copy(in, r)
+		in.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { in.CloseWithError(ctx.Err()) })
+	return out
 }
 
 // ingest runs the sources one after another into the archive, with a publisher

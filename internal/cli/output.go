@@ -16,6 +16,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/term"
+
+	"github.com/attestry/attestry/internal/run"
 )
 
 // The values of -o. The first two are those of every command that has it.
@@ -25,6 +27,13 @@ const (
 	formatRaw    = "raw"
 	formatHex    = "hex"
 	formatBase64 = "base64"
+)
+
+// The values of --log-format.
+const (
+	logAuto    = "auto"
+	logConsole = "console"
+	logJSON    = "json"
 )
 
 // format is the flag -o. Left out, it is a table on a terminal and JSON elsewhere.
@@ -137,19 +146,40 @@ func text[T any](p *T) string {
 func decimal[T ~uint64 | ~uint32 | ~int](n T) string { return strconv.FormatUint(uint64(n), 10) }
 
 // logger returns the program's logger, which writes to standard error from the
-// configured level on, or from a command's own if none is.
+// configured level on, or from a command's own if none is. JSON is in the form that
+// Cloud Logging parses.
 func (a *app) logger(c *config, standard zapcore.Level) *zap.Logger {
 	level := standard
 	if c.logLevel != nil {
 		level = *c.logLevel
 	}
 	encoding := zap.NewProductionEncoderConfig()
-	encoding.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	encoding.TimeKey, encoding.EncodeDuration = "time", zapcore.StringDurationEncoder
+	encoding.TimeKey, encoding.LevelKey, encoding.MessageKey = "time", "severity", "message"
+	encoding.EncodeTime, encoding.EncodeLevel = zapcore.RFC3339NanoTimeEncoder, encodeSeverity
+	encoding.EncodeDuration = zapcore.StringDurationEncoder
 	encoder := zapcore.NewJSONEncoder(encoding)
-	if c.logFormat == "console" || c.logFormat == "auto" && isTerminal(a.stderr) {
+	if c.logFormat == logConsole || c.logFormat == logAuto && isTerminal(a.stderr) {
 		encoding.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
+		encoding.EncodeLevel = zapcore.LowercaseLevelEncoder
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(a.stderr)), level))
+	log := zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(a.stderr)), level))
+	run.LogRedis(log.Named("redis"))
+	return log
+}
+
+// encodeSeverity writes a level by its name among Cloud Logging's severities.
+func encodeSeverity(l zapcore.Level, out zapcore.PrimitiveArrayEncoder) {
+	switch {
+	case l < zap.InfoLevel:
+		out.AppendString("DEBUG")
+	case l < zap.WarnLevel:
+		out.AppendString("INFO")
+	case l < zap.ErrorLevel:
+		out.AppendString("WARNING")
+	case l < zap.DPanicLevel:
+		out.AppendString("ERROR")
+	default:
+		out.AppendString("CRITICAL")
+	}
 }

@@ -2,8 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +30,13 @@ sweeper that finishes what a crash left. Without a store that is named
 (BIGTABLE_EMULATOR_HOST, --project and --instance) or a Redis (--redis-url) it
 embeds them and holds --data-dir; the other commands find them by it.
 
-The embedded store keeps its data in the data directory.`,
+The embedded store keeps its data in the data directory. Several serves, and ingests
+beside them, may work on a store that is named: one of them publishes.
+
+HTTP, and gRPC for health checks (grpc.health.v1), share one port without TLS. On
+SIGTERM requests in flight have 7 s to finish. With --log-format json entries are as
+Cloud Logging reads them, with their trace if --project or GOOGLE_CLOUD_PROJECT names
+the project.`,
 		Example: `  attestry serve
   attestry serve --sample testdata/vaas/vaas-mainnet.ndjson --http 127.0.0.1:8080
   attestry serve --project my-project --instance attestry --redis-url redis://10.0.0.3:6379`,
@@ -37,12 +46,12 @@ The embedded store keeps its data in the data directory.`,
 			if err != nil {
 				return err
 			}
-			inputs, err := a.openFiles(samples)
+			inputs, err := a.openFiles(cmd.Context(), samples)
 			if err != nil {
 				return err
 			}
 			return run.Serve(cmd.Context(), run.ServeConfig{
-				Config: c.Config, HTTP: c.http, Logger: a.logger(c, zap.InfoLevel),
+				Config: c.Config, HTTP: c.http, Logger: a.logger(c, zap.InfoLevel), TraceProject: c.traceProject,
 				Ready: func(ctx context.Context, s *run.Server) error {
 					return a.ready(ctx, cmd.OutOrStdout(), c, s, inputs)
 				},
@@ -111,4 +120,52 @@ func (a *app) examples(w io.Writer, c *config, s *run.Server, m *query.Attestati
 		host, port, _ := strings.Cut(*s.Redis, ":")
 		fmt.Fprintf(w, "  redis-cli -h %s -p %s XREVRANGE '%s' + - COUNT 3\n", host, port, feed.Events(c.Network))
 	}
+}
+
+func (a *app) statusCmd() *cobra.Command {
+	var out format
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Ask a running serve whether it is ready: exit 1 if it is not",
+		Long: `Asks the attestry serve at --http, or at PORT; else the one that runs on --data-dir.
+Exit code 0 says that it can answer questions. It is the health check of the image.`,
+		Example: `  attestry status
+  attestry status --http 127.0.0.1:8080 -o json`,
+		Args: noArguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.config(cmd)
+			if err != nil {
+				return err
+			}
+			addr := ""
+			if c.values["http"].set() {
+				addr = c.http
+			}
+			status, ready, err := run.AskStatus(cmd.Context(), c.DataDir, addr, c.http)
+			if err != nil {
+				return err
+			}
+			if out.of(cmd) == formatJSON {
+				err = writeJSON(cmd.OutOrStdout(), status)
+			} else {
+				t := table{w: cmd.OutOrStdout()}
+				t.row("status", status.Status)
+				for _, name := range slices.Sorted(maps.Keys(status.Checks)) {
+					how := "ok"
+					if e := status.Checks[name].Error; e != nil {
+						how = *e
+					}
+					t.row("  "+name, how)
+				}
+				err = t.err
+			}
+			if err == nil && !ready {
+				err = errors.New("attestry serve answers and is not ready")
+			}
+			return err
+		},
+	}
+	registerFlags(cmd, "serve")
+	out.register(cmd)
+	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,16 @@ import (
 )
 
 func now() time.Time { return time.Now() }
+
+// LogRedis has the clients of Redis in this process tell a logger of their
+// connections, in place of writing to standard error as they like.
+func LogRedis(log *zap.Logger) { redis.SetLogger(redisLog{log}) }
+
+type redisLog struct{ *zap.Logger }
+
+func (l redisLog) Printf(_ context.Context, format string, v ...any) {
+	l.Warn(strings.TrimPrefix(fmt.Sprintf(format, v...), "redis: "))
+}
 
 // newPublisher returns a publisher of the archive and the client that it uses,
 // which the caller closes.

@@ -23,8 +23,10 @@ import (
 )
 
 const (
-	openTimeout     = 30 * time.Second // to open the store at the start
-	shutdownTimeout = 10 * time.Second // for requests in flight at the end
+	openTimeout = 30 * time.Second // to open the store at the start
+	// shutdownTimeout is for requests in flight at the end. Cloud Run kills a program
+	// 10 s after its SIGTERM; the rest is for closing what is open.
+	shutdownTimeout = 7 * time.Second
 	sweepInterval   = 5 * time.Second
 	sweepTimeout    = time.Minute
 )
@@ -34,6 +36,9 @@ type ServeConfig struct {
 	Config
 	HTTP   string // host:port to listen on; port 0 takes a free one
 	Logger *zap.Logger
+	// TraceProject is the Google Cloud project of the traces of requests, for the log;
+	// "" when it is not known.
+	TraceProject string
 	// Ready is called once, when everything answers, beside what serves. An error
 	// of it ends the serve.
 	Ready func(ctx context.Context, s *Server) error
@@ -70,6 +75,8 @@ func Serve(ctx context.Context, c ServeConfig) (err error) {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
+	s.log.Info("serving", zap.String("http", s.HTTP), zap.Stringer("network", c.Network), zap.String("bigtable", s.Bigtable))
+	defer context.AfterFunc(ctx, func() { s.log.Info("stopping") })()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.serveHTTP(ctx) })
 	g.Go(func() error { return s.publisher.Run(ctx) })
@@ -183,8 +190,10 @@ func (s *Server) serveHTTP(ctx context.Context) error {
 		Health:   map[string]web.Check{"redis": func(ctx context.Context) error { return s.redis.Ping(ctx).Err() }},
 		Gatherer: s.registry,
 	})
+	registerGRPC(mux, s.Store.CheckOpen)
 	server, err := web.NewServer(web.Config{
-		Routes: mux, Logger: s.log.Named("http"), Registerer: s.registry, ShutdownTimeout: shutdownTimeout,
+		Routes: mux, Logger: s.log.Named("http"), Registerer: s.registry,
+		TraceProject: s.cfg.TraceProject, ShutdownTimeout: shutdownTimeout,
 	})
 	if err != nil {
 		return err
@@ -226,8 +235,13 @@ func loopback(addr net.Addr) string {
 	if err != nil {
 		return addr.String()
 	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
+	return net.JoinHostPort(reachable(host), port)
+}
+
+// reachable is a host on which one that listens on host is reached.
+func reachable(host string) string {
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		return "127.0.0.1"
 	}
-	return net.JoinHostPort(host, port)
+	return host
 }

@@ -77,8 +77,8 @@ func (s *Server) finish(w *recorder, r *http.Request, x *exchange, start time.Ti
 	}
 	took := time.Since(start)
 	s.metrics.observe(r, w.status, took)
-	fields = append(fields, zap.String("requestId", x.id), zap.String("method", r.Method),
-		zap.String("path", r.URL.EscapedPath()), zap.Int("status", w.status), zap.Duration("took", took), zap.Error(x.err))
+	fields = append(fields, zap.String("requestId", x.id), httpRequest(r, w.status, took), zap.Error(x.err))
+	fields = append(fields, traceFields(s.traceProject, r)...)
 	s.logger.Log(level(x.err), "http request", fields...)
 	if cut || panicked == http.ErrAbortHandler {
 		panic(http.ErrAbortHandler) // the server knows it as the wish to cut the connection
@@ -129,6 +129,14 @@ func (w *recorder) Write(b []byte) (int, error) {
 		w.status = http.StatusOK
 	}
 	return w.ResponseWriter.Write(b)
+}
+
+// Flush is for handlers that look for http.Flusher, as that of gRPC does.
+func (w *recorder) Flush() {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // a client that is gone is seen by the next write
 }
 
 // Unwrap is for http.ResponseController.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -54,9 +55,14 @@ func Register(mux *http.ServeMux, o Ops) {
 		metrics.ServeHTTP(w, r)
 		return nil
 	}))
-	mux.Handle("/", Get(func(http.ResponseWriter, *http.Request) error {
-		return &query.Error{Code: query.NotFound, Message: "no such path"}
-	}))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		missing := &query.Error{Code: query.NotFound, Message: "no such path"}
+		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+			WriteError(w, r, missing) // 404 is what its clients take for a service that is not here
+			return
+		}
+		Get(func(http.ResponseWriter, *http.Request) error { return missing }).ServeHTTP(w, r)
+	})
 }
 
 // report is the JSON of /livez, /readyz and /health.
