@@ -3,8 +3,9 @@
 //
 // A server whose binary is not installed skips the test and says how to get
 // it. Where the environment variable ATTESTRY_REQUIRE (a comma list of the names of
-// [Redis], [CBTEmulator] and [CBT]: "redis", "cbtemulator", "cbt") names it, the test
-// fails instead: a machine that promises a server cannot pass by lacking it.
+// [Redis], [CBTEmulator], [CBT], [Terraform], [Docker] and [Compose]: "redis",
+// "cbtemulator", "cbt", "terraform", "docker", "compose") names it, the test fails
+// instead: a machine that promises a server cannot pass by lacking it.
 package testenv
 
 import (
