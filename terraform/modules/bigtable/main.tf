@@ -166,7 +166,6 @@ locals {
   table_grants = merge([
     for id, t in local.tables : merge(
       { for name, member in var.writers : "${id}/writer/${name}" => { table = id, role = "roles/bigtable.user", member = member } },
-      { for name, member in var.readers : "${id}/reader/${name}" => { table = id, role = "roles/bigtable.reader", member = member } },
       # attestry schema create writes the row that opens the store.
       t.generation != null ? {} : {
         for name, member in var.schema_jobs.members : "${id}/schema/${name}" => { table = id, role = "roles/bigtable.user", member = member }
@@ -183,6 +182,22 @@ resource "google_bigtable_table_iam_member" "this" {
   table         = google_bigtable_table.this[each.value.table].name
   role          = each.value.role
   member        = each.value.member
+}
+
+# Whoever opens a connection pings the instance, and a client whose ping is refused has
+# no connection: no grant on tables alone is enough. The role that holds the right
+# reads rows too, which are public attestations.
+resource "google_bigtable_instance_iam_member" "reader" {
+  for_each = merge(
+    { for name, member in var.writers : "writer/${name}" => member },
+    { for name, member in var.readers : "reader/${name}" => member },
+    { for name, member in var.schema_jobs.members : "schema/${name}" => member },
+  )
+
+  project  = var.project
+  instance = google_bigtable_instance.this.name
+  role     = "roles/bigtable.reader"
+  member   = each.value
 }
 
 resource "google_bigtable_instance_iam_member" "schema" {

@@ -122,8 +122,19 @@ run "least_rights" {
   }
 
   assert {
-    condition     = alltrue([for g in google_bigtable_table_iam_member.this : contains(["roles/bigtable.user", "roles/bigtable.reader"], g.role)])
+    condition     = alltrue([for g in google_bigtable_table_iam_member.this : g.role == "roles/bigtable.user"])
     error_message = "no table grant may be more than user"
+  }
+  assert {
+    condition     = [for k in keys(google_bigtable_table_iam_member.this) : k if strcontains(k, "fsck")] == []
+    error_message = "who only reads must write to no table"
+  }
+  assert {
+    condition = (
+      toset([for g in google_bigtable_instance_iam_member.reader : g.role]) == toset(["roles/bigtable.reader"])
+      && keys(google_bigtable_instance_iam_member.reader) == ["reader/fsck", "schema/schema", "writer/ingest"]
+    )
+    error_message = "everyone who connects must be allowed to ping the instance, and no more than read"
   }
   assert {
     condition     = [for k, g in google_bigtable_table_iam_member.this : g.table if endswith(k, "/schema/schema")] == ["mainnet.store"]
@@ -131,7 +142,7 @@ run "least_rights" {
   }
   assert {
     condition     = [for g in google_bigtable_instance_iam_member.schema : g.role] == ["projects/p/roles/attestrySchema"]
-    error_message = "the only right on the instance is that of schema jobs"
+    error_message = "the right to make tables is that of schema jobs alone"
   }
 }
 
