@@ -8,11 +8,15 @@ package bigtable
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"cloud.google.com/go/bigtable"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/attestry/attestry/archive"
 	"github.com/attestry/attestry/bigtable/schema"
@@ -57,6 +61,10 @@ func Open(ctx context.Context, client *bigtable.Client, network vaa.Network) (*S
 	if c.state != stateOpen {
 		return nil, fmt.Errorf("open the store of %s: generation %d is %q: %w", network, c.generation, c.state, archive.ErrSealed)
 	}
+	return newStore(client, network, c), nil
+}
+
+func newStore(client *bigtable.Client, network vaa.Network, c current) *Store {
 	open := func(name string) *bigtable.Table {
 		return client.Open(schema.TableID(network.String(), c.generation, name))
 	}
@@ -66,14 +74,26 @@ func Open(ctx context.Context, client *bigtable.Client, network vaa.Network) (*S
 		index:        open(schema.Index),
 		journal:      open(schema.Journal),
 		state:        open(schema.State),
-		store:        table,
+		store:        client.Open(schema.StoreTableID(network.String())),
 	}
 	s.boundary.Store(1)
-	return s, nil
+	return s
 }
 
 // Info tells which store this is.
 func (s *Store) Info() archive.StoreInfo { return s.info }
+
+// CheckOpen reports whether the store row still names this generation as open.
+func (s *Store) CheckOpen(ctx context.Context) error {
+	c, err := readCurrent(ctx, s.store)
+	if err != nil {
+		return err
+	}
+	if c.generation != s.info.Generation || c.state != stateOpen {
+		return fmt.Errorf("generation %d was opened, but generation %d is %q: %w", s.info.Generation, c.generation, c.state, archive.ErrSealed)
+	}
+	return nil
+}
 
 // cellTime is the timestamp of cells that an event writes: its offset in
 // milliseconds, so that a later event shadows an earlier one whatever order they
@@ -85,3 +105,66 @@ func offsetOf(t bigtable.Timestamp) archive.Offset { return archive.Offset(t / 1
 const timeFormat = "2006-01-02T15:04:05.000Z07:00" // RFC 3339 with milliseconds
 
 func formatTime(t time.Time) string { return t.UTC().Format(timeFormat) }
+
+// States of a store.
+const (
+	stateOpen    = "open"
+	stateSealing = "sealing" // a move or restore is under way: nothing may be settled
+)
+
+// current is the row of the store table: which generation is the one to write to.
+type current struct {
+	generation uint64
+	epoch      uint64
+	state      string
+	schema     int
+}
+
+func readCurrent(ctx context.Context, table *bigtable.Table) (current, error) {
+	row, err := table.ReadRow(ctx, schema.RowCurrent, bigtable.RowFilter(bigtable.LatestNFilter(1)))
+	if status.Code(errors.Unwrap(err)) == codes.NotFound || status.Code(err) == codes.NotFound || err == nil && row == nil {
+		return current{}, fmt.Errorf("no table or row says which generation is open; create it with `attestry schema create`: %w", archive.ErrNoStore)
+	}
+	if err != nil {
+		return current{}, fmt.Errorf("read the store row: %w", err)
+	}
+	cells := map[string]string{}
+	for _, item := range row[schema.Store] {
+		cells[qualifier(item)] = string(item.Value)
+	}
+	var c current
+	var errs [3]error
+	c.generation, errs[0] = strconv.ParseUint(cells[schema.ColGeneration], 10, 64)
+	c.epoch, errs[1] = strconv.ParseUint(cells[schema.ColEpoch], 10, 64)
+	c.schema, errs[2] = strconv.Atoi(cells[schema.ColSchema])
+	c.state = cells[schema.ColState]
+	if err := errors.Join(errs[:]...); err != nil {
+		return current{}, fmt.Errorf("the store row cannot be read: %w", err)
+	}
+	return c, nil
+}
+
+// addTo sets the row's cells, each in place of the one before.
+func (c current) addTo(m *bigtable.Mutation) {
+	set := func(column, value string) {
+		m.DeleteCellsInColumn(schema.Store, column)
+		m.Set(schema.Store, column, 0, []byte(value))
+	}
+	set(schema.ColGeneration, strconv.FormatUint(c.generation, 10))
+	set(schema.ColEpoch, strconv.FormatUint(c.epoch, 10))
+	set(schema.ColState, c.state)
+	set(schema.ColSchema, strconv.Itoa(c.schema))
+}
+
+// createCurrent writes the store row if there is none, and reports whether it
+// did.
+func createCurrent(ctx context.Context, table *bigtable.Table, c current) (bool, error) {
+	m := bigtable.NewMutation()
+	c.addTo(m)
+	var exists bool
+	err := table.Apply(ctx, schema.RowCurrent, bigtable.NewCondMutation(bigtable.PassAllFilter(), nil, m), bigtable.GetCondMutationResult(&exists))
+	if err != nil {
+		return false, fmt.Errorf("write the store row: %w", err)
+	}
+	return !exists, nil
+}

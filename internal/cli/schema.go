@@ -21,7 +21,7 @@ func (a *app) schemaCmd() *cobra.Command {
 		Short:   "Show, create or compare the store's tables",
 		Example: "  attestry schema create --project my-project --instance attestry",
 	}
-	return group(cmd, a.schemaPrintCmd(), a.schemaCreateCmd(), a.schemaDiffCmd())
+	return group(cmd, a.schemaPrintCmd(), a.schemaCreateCmd(), a.schemaDiffCmd(), a.schemaMoveCmd())
 }
 
 // shownTable is one table of the schema.
@@ -161,6 +161,56 @@ func (a *app) schemaDiffCmd() *cobra.Command {
 			})
 		},
 	}
+	out.register(cmd)
+	return cmd
+}
+
+func (a *app) schemaMoveCmd() *cobra.Command {
+	var out format
+	var from, to uint64
+	cmd := &cobra.Command{
+		Use:   "move",
+		Short: "Make the next generation of a store from the journal of one, and open it",
+		Long: `Makes a new generation of tables from the journal of another and opens it as a new
+epoch: after the loss of the writer's cluster, or to restore a backup. --from names the
+generation that has the journal: the open one, or one whose tables were restored from a
+backup. Its tables need not agree with each other: rows and index are made from the
+journal, up to its first hole.
+
+Nothing is settled from the beginning of a move to its end, whoever writes. Repeat the
+command if it is interrupted; done once more it changes nothing. It works through the whole
+journal and has no deadline.`,
+		Example: `  attestry schema move --from 1 --to 2 --project my-project --instance attestry`,
+		Args:    noArguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if from == 0 || to == 0 {
+				return &argumentError{errors.New("say by --from and --to which generation is moved to which")}
+			}
+			c, err := a.config(cmd)
+			if err != nil {
+				return err
+			}
+			conn, err := run.Connect(cmd.Context(), c.Config)
+			if err != nil {
+				return err
+			}
+			moved, err := conn.Move(cmd.Context(), from, to)
+			if err = errors.Join(err, conn.Close()); err != nil {
+				return err
+			}
+			if out.of(cmd) == formatJSON {
+				return writeJSON(cmd.OutOrStdout(), map[string]any{
+					"network": c.Network.String(), "generation": decimal(to),
+					"events": decimal(moved.Events), "stateRows": moved.State, "evidence": moved.Evidence,
+				})
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "generation %d of %s is open; %d events, %d rows of state and %d signatures were moved\n",
+				to, c.Network, moved.Events, moved.State, moved.Evidence)
+			return err
+		},
+	}
+	cmd.Flags().Uint64Var(&from, "from", 0, "generation that has the journal")
+	cmd.Flags().Uint64Var(&to, "to", 0, "generation to make: the next after the open one")
 	out.register(cmd)
 	return cmd
 }

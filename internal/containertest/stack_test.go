@@ -3,11 +3,9 @@ package containertest
 import (
 	"context"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -219,12 +217,4 @@ func (s *stack) address(c *testcontainers.DockerContainer, port string) string {
 		s.t.Fatal(err)
 	}
 	return addr
-}
-
-// with returns the service's environment with more in it.
-func (c service) with(env map[string]string) service {
-	c.Environment = maps.Clone(c.Environment)
-	maps.Copy(c.Environment, env)
-	c.Command = slices.Clone(c.Command)
-	return c
 }

@@ -195,6 +195,12 @@ func (c *Connection) Create(ctx context.Context) (bool, error) {
 	return bigtable.Create(ctx, c.Clients.Admin, c.Clients.Data, c.network)
 }
 
+// Move makes the next generation of the network's store from the journal of one, and
+// opens it; see bigtable.Move.
+func (c *Connection) Move(ctx context.Context, from, to uint64) (bigtable.Moved, error) {
+	return bigtable.Move(ctx, c.Clients.Admin, c.Clients.Data, c.network, from, to)
+}
+
 // Diff returns how the network's tables differ from the schema, each difference
 // in a sentence. A store that was not created lacks everything.
 func (c *Connection) Diff(ctx context.Context) ([]string, error) {
