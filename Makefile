@@ -63,6 +63,10 @@ soak: ## Rewrite one row ten million times; disk and memory stay bounded
 test/foreign: ## Run the tests of Google's client for Go against the Bigtable server
 	emulator/testdata/foreign.sh
 
+.PHONY: test/clients
+test/clients: ## Run the clients that people have, from npm, against the query service
+	scripts/test-clients.sh
+
 .PHONY: terraform/check
 terraform/check: ## Check terraform/ without registry and cloud: format, validate, tests, plans, policy, planted faults
 	@scripts/terraform-check.sh
@@ -89,6 +93,10 @@ fmt: ## Format the source
 .PHONY: generate
 generate: ## Make anew everything that is generated
 	go generate ./...
+
+.PHONY: generate/proto
+generate/proto: ## Make the Go code of query/publicrpc anew from its .proto files; needs protoc
+	@scripts/generate-proto.sh
 
 .PHONY: verify
 verify: ## Generate and fail if anything differs from what was there

@@ -120,6 +120,7 @@ type Store interface {
 	CursorStore
 	RejectStore
 	GuardianSetStore
+	RollupStore
 	// Info tells which store this is.
 	Info() StoreInfo
 	// Clock returns the store's own time, to compare a writer's clock with.

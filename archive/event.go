@@ -111,6 +111,8 @@ type Event struct {
 	// Displaced is the digest that was canonical and is no longer; nil when none
 	// was or the event changes no digest.
 	Displaced *vaa.Digest
+	// Before is what counted of the message before the event; nil when nothing did.
+	Before *Standing
 	// Completes: the event is the quorum of the very digest that was observed, so
 	// the body is in the row already.
 	Completes bool

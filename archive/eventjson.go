@@ -20,6 +20,7 @@ type eventJSON struct {
 	GuardianSetIndex *uint32     `json:"guardianSetIndex"`
 	Canonical        bool        `json:"canonical"`
 	Displaced        *vaa.Digest `json:"displaced"`
+	Before           *Standing   `json:"before"`
 	Completes        bool        `json:"completes"`
 	Expired          bool        `json:"expired"`
 	Timestamp        *time.Time  `json:"timestamp"`
@@ -32,7 +33,7 @@ type eventJSON struct {
 func (e Event) MarshalJSON() ([]byte, error) {
 	j := eventJSON{
 		Offset: e.Offset, Kind: e.Kind, ID: e.ID.String(), Digest: e.Digest.String(),
-		GuardianSetIndex: e.GuardianSetIndex, Canonical: e.Canonical, Displaced: e.Displaced,
+		GuardianSetIndex: e.GuardianSetIndex, Canonical: e.Canonical, Displaced: e.Displaced, Before: e.Before,
 		Completes: e.Completes, Expired: e.Expired, Link: e.Link, InitiatingTxID: e.InitiatingTxID, Source: e.Source,
 	}
 	if !e.Time.IsZero() {
@@ -64,7 +65,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("decode event: its link has no trust")
 	}
 	e.Offset, e.Kind, e.ID, e.Digest = j.Offset, j.Kind, id, digest
-	e.GuardianSetIndex, e.Canonical, e.Displaced = j.GuardianSetIndex, j.Canonical, j.Displaced
+	e.GuardianSetIndex, e.Canonical, e.Displaced, e.Before = j.GuardianSetIndex, j.Canonical, j.Displaced, j.Before
 	e.Completes, e.Expired, e.Link, e.InitiatingTxID, e.Source = j.Completes, j.Expired, j.Link, j.InitiatingTxID, j.Source
 	e.Time = time.Time{}
 	if j.Timestamp != nil {

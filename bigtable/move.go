@@ -207,7 +207,7 @@ func (m *mover) state(ctx context.Context) error {
 // follows reports whether a row of state is about the journal of its generation, or
 // follows from it.
 func follows(key string) bool {
-	for _, prefix := range []string{rowWatermark, rowClock, prefixCursor, "rollup:"} {
+	for _, prefix := range []string{rowWatermark, rowClock, prefixCursor, prefixRollup} {
 		if strings.HasPrefix(key, prefix) {
 			return true
 		}

@@ -4,13 +4,18 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"cloud.google.com/go/bigtable"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/attestry/attestry/archive"
 	"github.com/attestry/attestry/bigtable/rowkey"
@@ -24,6 +29,7 @@ const (
 	prefixCursor      = "cursor:"
 	prefixGuardianSet = "guardianset:"
 	prefixReject      = "reject:"
+	prefixRollup      = "rollup:"
 
 	colOffset    = "Offset"
 	colNow       = "Now"
@@ -35,6 +41,7 @@ const (
 	colSource    = "Source"
 	colBytes     = "Bytes"
 	colLastSeen  = "LastSeen"
+	prefixCounts = "Counts." // + generation in 20 digits
 )
 
 // Watermark returns the stored watermark.
@@ -202,6 +209,135 @@ func (s *Store) GuardianSetUpgrades(ctx context.Context) ([][]byte, error) {
 		return nil, fmt.Errorf("read guardian-set upgrades: %w", err)
 	}
 	return raws, nil
+}
+
+// bulkReads bounds the keys of one read of buckets, bulksInFlight the requests for
+// buckets at one time.
+const (
+	bulkReads     = 1000
+	bulksInFlight = 4
+)
+
+// Buckets returns the stored ones of the keys.
+func (s *Store) Buckets(ctx context.Context, generation uint64, keys []archive.BucketKey) (map[archive.BucketKey]archive.Bucket, error) {
+	out := make(map[archive.BucketKey]archive.Bucket, len(keys))
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(bulksInFlight)
+	for part := range slices.Chunk(keys, bulkReads) {
+		rows := make(bigtable.RowList, len(part))
+		for i, k := range part {
+			rows[i] = prefixRollup + k.String()
+		}
+		g.Go(func() error {
+			return s.readBuckets(ctx, generation, rows, func(b archive.Bucket) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				out[b.BucketKey] = b
+				return true
+			})
+		})
+	}
+	return out, g.Wait()
+}
+
+// ScanBuckets yields buckets by their keys' text.
+func (s *Store) ScanBuckets(ctx context.Context, generation uint64, start, end string, limit int) iter.Seq2[archive.Bucket, error] {
+	return func(yield func(archive.Bucket, error) bool) {
+		stop := rowkey.PrefixEnd(prefixRollup)
+		if end != "" {
+			stop = prefixRollup + end
+		}
+		var opts []bigtable.ReadOption
+		if limit > 0 {
+			opts = append(opts, bigtable.LimitRows(int64(limit)))
+		}
+		stopped := false
+		err := s.readBuckets(ctx, generation, bigtable.NewRange(prefixRollup+start, stop), func(b archive.Bucket) bool {
+			stopped = !yield(b, nil)
+			return !stopped
+		}, opts...)
+		if err != nil && !stopped {
+			yield(archive.Bucket{}, err)
+		}
+	}
+}
+
+func (s *Store) readBuckets(ctx context.Context, generation uint64, rows bigtable.RowSet, f func(archive.Bucket) bool, opts ...bigtable.ReadOption) error {
+	filter := bigtable.ChainFilters(stateColumn(countsColumn(generation)), bigtable.LatestNFilter(1))
+	err := s.readRows(ctx, s.state, rows, func(row bigtable.Row) (bool, error) {
+		b, err := decodeBucket(row)
+		return err == nil && f(b), err
+	}, append(opts, bigtable.RowFilter(filter))...)
+	if err != nil {
+		return fmt.Errorf("read buckets: %w", err)
+	}
+	return nil
+}
+
+func countsColumn(generation uint64) string { return prefixCounts + rowkey.Offset(generation) }
+
+func decodeBucket(row bigtable.Row) (archive.Bucket, error) {
+	var b archive.Bucket
+	var err error
+	if b.BucketKey, err = archive.ParseBucketKey(strings.TrimPrefix(row.Key(), prefixRollup)); err != nil {
+		return b, err
+	}
+	for _, item := range row[schema.Value] {
+		b.Through = offsetOf(item.Timestamp)
+		if err := json.Unmarshal(item.Value, &b.Counts); err != nil {
+			return b, fmt.Errorf("row %s: %w", row.Key(), err)
+		}
+	}
+	return b, nil
+}
+
+// PutBuckets writes each bucket as a cell whose timestamp is its offset, so that one
+// that is counted through more events shadows it whatever order they are written in.
+func (s *Store) PutBuckets(ctx context.Context, generation uint64, buckets []archive.Bucket) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(bulksInFlight)
+	for part := range slices.Chunk(buckets, bulkSize) {
+		rows := make(map[string]*bigtable.Mutation, len(part))
+		for i := range part {
+			text, err := json.Marshal(part[i].Counts)
+			if err != nil {
+				return fmt.Errorf("encode bucket %s: %w", part[i].BucketKey, err)
+			}
+			mutationOf(rows, prefixRollup+part[i].String()).Set(schema.Value, countsColumn(generation), cellTime(part[i].Through), text)
+		}
+		g.Go(func() error { return applyBulk(ctx, s.state, rows) })
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("put buckets: %w", err)
+	}
+	return nil
+}
+
+// DropBuckets deletes the columns of earlier generations.
+func (s *Store) DropBuckets(ctx context.Context, before uint64) error {
+	rows := map[string]*bigtable.Mutation{}
+	drop := func() error {
+		err := applyBulk(ctx, s.state, rows)
+		clear(rows)
+		return err
+	}
+	filter := bigtable.ChainFilters(bigtable.ColumnRangeFilter(schema.Value, countsColumn(0), countsColumn(before)),
+		bigtable.LatestNFilter(1), bigtable.StripValueFilter())
+	err := s.readRows(ctx, s.state, bigtable.PrefixRange(prefixRollup), func(row bigtable.Row) (bool, error) {
+		for _, item := range row[schema.Value] {
+			mutationOf(rows, row.Key()).DeleteCellsInColumn(schema.Value, qualifier(item))
+		}
+		if len(rows) < bulkSize {
+			return true, nil
+		}
+		err := drop()
+		return err == nil, err
+	}, bigtable.RowFilter(filter))
+	if err := errors.Join(err, drop()); err != nil {
+		return fmt.Errorf("drop buckets: %w", err)
+	}
+	return nil
 }
 
 // Clock returns the server's time, which a read-modify-write gives its cells.

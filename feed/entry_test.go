@@ -20,7 +20,7 @@ const (
 
 	// The digits of offset, epoch and sequence are beyond what a double holds.
 	eventData = `{"offset":"9223372036854775809","kind":"quorum","id":"2/` + emitter + `/18446744073709551615",` +
-		`"digest":"` + digest + `","guardianSetIndex":4,"canonical":true,"displaced":null,"completes":false,"expired":false,` +
+		`"digest":"` + digest + `","guardianSetIndex":4,"canonical":true,"displaced":null,"before":null,"completes":false,"expired":false,` +
 		`"timestamp":"2026-03-01T11:59:58Z","link":{"txId":"ab","trust":"chain","source":"x\u003cy"},"initiatingTxId":null,"source":"file",` +
 		`"epoch":"18446744073709551615","class":"live","recordedAt":"2026-03-01T12:00:00.123456789Z","network":"mainnet","vaa":"AQID"}`
 	eventID = "1772366400123-9223372036854775809"

@@ -48,7 +48,7 @@ func newPlan(class archive.Class, items []Item, rows map[vaa.MessageID]archive.R
 			p.batch.Class = c
 			bytes += size
 			for _, e := range d.events {
-				e.Offset = t.end + archive.Offset(len(p.batch.Events))
+				e.Offset, e.Before = t.end+archive.Offset(len(p.batch.Events)), r.Standing()
 				p.batch.Events = append(p.batch.Events, e)
 				if err := r.Apply(e); err != nil {
 					return plan{}, fmt.Errorf("project %s: %w", it.ID, err)

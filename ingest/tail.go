@@ -192,7 +192,7 @@ func (w *Writer) applyBatch(ctx context.Context, b archive.Batch) error {
 // the verified VAAs, and of the publication what identifies it.
 func classifyColumns() archive.Columns {
 	return archive.Columns{Qualifiers: []string{
-		schema.ColDigest, schema.ColInitiatingTxID, schema.PrefixTxID, schema.PrefixVanished,
+		schema.ColDigest, schema.ColTimestamp, schema.ColInitiatingTxID, schema.PrefixTxID, schema.PrefixVanished,
 		schema.ColSignedVAA, schema.PrefixConflict, schema.PrefixOther, schema.PrefixSignature,
 	}}
 }

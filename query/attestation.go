@@ -8,6 +8,7 @@ import (
 	"github.com/attestry/attestry/bigtable/rowkey"
 	"github.com/attestry/attestry/bigtable/schema"
 	"github.com/attestry/attestry/vaa"
+	"github.com/attestry/attestry/vaa/payload"
 )
 
 // Attestation is what is known of a message, in its one JSON form.
@@ -29,8 +30,12 @@ type Attestation struct {
 	EmitterNative    *string     `json:"emitterNative"` // null where the address cannot be reversed
 	Sequence         uint64      `json:"sequence,string"`
 
-	// State is "quorum" with a signed VAA, else "observed".
+	// State is where the message stands now; see the states. Without a signed VAA it
+	// is null unless a column that only a signed VAA writes was asked for.
 	State *string `json:"state"`
+	// Lifecycle is how the message came there, first things first. Null unless both
+	// families were asked for whole.
+	Lifecycle []Step `json:"lifecycle"`
 	// Digest is the signing digest that stands for the message. It always travels.
 	Digest *vaa.Digest `json:"digest"`
 	// DigestSingle is the single hash of the same body. It, PayloadKind and Decoded
@@ -65,18 +70,17 @@ type Attestation struct {
 	Vanished  []vaa.Digest `json:"vanished"`  // observed digests that their source gave up
 	Evidence  []Evidence   `json:"evidence"`
 
+	// Repair tells whether the current guardian set would accept the message. Null
+	// without a signed VAA, unless the family QuorumState was asked for whole, and on
+	// the development network, whose sets do not succeed each other.
+	Repair *Repair `json:"repair"`
+
 	// Matches are the digests for which a lookup by transaction or digest found the
 	// message; null in other answers.
 	Matches []Match `json:"matches"`
 
 	id vaa.MessageID
 }
-
-// The states of a message.
-const (
-	StateObserved = "observed"
-	StateQuorum   = "quorum"
-)
 
 // Version is one verified VAA of a message.
 type Version struct {
@@ -89,11 +93,11 @@ type Version struct {
 	Canonical            bool       `json:"canonical"`
 	WasCanonical         bool       `json:"wasCanonical"` // it is or once was
 	RecordedAt           *time.Time `json:"recordedAt"`
-	// Signatures counts the signatures, Guardians are their guardians' indices in
-	// the set. Null if the stored bytes do not parse, which fsck reports.
-	Signatures *int   `json:"signatures"`
-	Guardians  []int  `json:"guardians"`
-	VAA        []byte `json:"vaa"`
+	// Signatures counts the signatures, Guardians are those who made them. Null if
+	// the stored bytes do not parse, which fsck reports.
+	Signatures *int       `json:"signatures"`
+	Guardians  []Guardian `json:"guardians"`
+	VAA        []byte     `json:"vaa"`
 }
 
 // Link is a transaction that is known for one of the message's digests.
@@ -108,7 +112,7 @@ type Link struct {
 type Evidence struct {
 	GuardianSetIndex uint32     `json:"guardianSetIndex"`
 	Digest           vaa.Digest `json:"digest"`
-	Guardian         uint8      `json:"guardian"`  // index in the set
+	Guardian         Guardian   `json:"guardian"`
 	Signature        []byte     `json:"signature"` // r, s, v: 65 bytes
 }
 
@@ -141,39 +145,42 @@ func (s *Service) attestation(r *archive.Record, asked archive.Columns) Attestat
 	a := Attestation{
 		ID: r.ID.String(), RowKey: rowkey.Of(r.ID), Network: s.network.String(),
 		EmitterChain: r.ID.EmitterChain, EmitterAddress: r.ID.EmitterAddress, Sequence: r.ID.Sequence,
-		State: state(&part, asked), Digest: digest,
+		Digest:  digest,
 		Version: p.Version, GuardianSetIndex: p.GuardianSetIndex, Timestamp: utc(p.Timestamp), Nonce: p.Nonce,
 		ConsistencyLevel: p.ConsistencyLevel, InitiatingTxID: p.InitiatingTxID, Payload: p.Payload, RecordedAt: utc(p.RecordedAt),
 		id: r.ID,
 	}
-	if r.ID.EmitterChain.Known() {
-		name := r.ID.EmitterChain.String()
-		a.EmitterChainName = &name
-	}
-	if native, ok := vaa.NativeAddress(r.ID.EmitterChain, r.ID.EmitterAddress); ok {
-		a.EmitterNative = &native
-	}
+	a.EmitterChainName, a.EmitterNative = chainName(r.ID.EmitterChain), native(r.ID.EmitterChain, r.ID.EmitterAddress)
 	if p.GuardianSetIndex != nil {
 		a.GuardianSetExpiresAt = s.expiry(*p.GuardianSetIndex)
 	}
 	if signed := part.Signed(); signed != nil {
 		a.SignedVAA, a.GuardianSetExpiresAt = signed.Bytes, s.expiry(signed.GuardianSetIndex)
 	}
-	if body := bodyOf(&part); body != nil {
+	parsed := parseVersions(&part)
+	if body := bodyOf(&part, parsed); body != nil {
 		single := body.SingleDigest()
 		a.DigestSingle = &single
-		a.decode(s.network, body)
+		kind, decoded, err := payload.Decode(s.network, body)
+		a.PayloadKind, a.Decoded, a.DecodeError = &kind, decoded, undecoded(kind, decoded, err)
 	}
-	s.fillLists(&a, &part, asked)
+	s.fillLists(&a, &part, parsed, asked)
+	a.State = state(&part, asked, len(conflicts) > 0, standingVanished(r))
+	if wantsAll(asked) {
+		a.Lifecycle = lifecycle(r)
+	}
+	if wantsFamily(asked, schema.QuorumState) {
+		a.Repair = s.repair(&part, parsed)
+	}
 	a.Conflicts = ifAsked(asked, schema.QuorumState, schema.PrefixConflict, conflicts)
 	a.Vanished = ifAsked(asked, schema.MessagePublication, schema.PrefixVanished, vanished)
 	return a
 }
 
-func (s *Service) fillLists(a *Attestation, r *archive.Record, asked archive.Columns) {
+func (s *Service) fillLists(a *Attestation, r *archive.Record, parsed []*vaa.VAA, asked archive.Columns) {
 	versions := make([]Version, len(r.Versions))
 	for i := range r.Versions {
-		versions[i] = s.version(&r.Versions[i])
+		versions[i] = s.version(&r.Versions[i], parsed[i])
 	}
 	links := make([]Link, len(r.Links))
 	for i, l := range r.Links {
@@ -182,7 +189,8 @@ func (s *Service) fillLists(a *Attestation, r *archive.Record, asked archive.Col
 	evidence := make([]Evidence, len(r.Evidence))
 	for i := range r.Evidence {
 		e := &r.Evidence[i]
-		evidence[i] = Evidence{e.GuardianSetIndex, e.Digest, e.Signature.GuardianIndex, e.Signature.RSV[:]}
+		set, _ := s.sets().Set(e.GuardianSetIndex)
+		evidence[i] = Evidence{e.GuardianSetIndex, e.Digest, s.guardian(set, e.Signature.GuardianIndex), e.Signature.RSV[:]}
 	}
 	if asked.Wants(schema.QuorumState, schema.ColSignedVAA) || asked.Wants(schema.QuorumState, schema.PrefixOther) {
 		a.Versions = versions
@@ -199,31 +207,14 @@ func ifAsked[T any](asked archive.Columns, family, qualifier string, list []T) [
 	return append([]T{}, list...)
 }
 
-// state needs one of the columns that only a signed VAA writes.
-func state(r *archive.Record, asked archive.Columns) *string {
-	state := StateObserved
-	switch {
-	case r.Signed() != nil || r.Publication.HeaderOffset != 0:
-		state = StateQuorum
-	case !asked.Wants(schema.QuorumState, schema.ColSignedVAA) &&
-		!asked.Wants(schema.MessagePublication, schema.ColVersion) &&
-		!asked.Wants(schema.MessagePublication, schema.ColGuardianSetIndex):
-		return nil
-	}
-	return &state
-}
-
-func (s *Service) version(v *archive.Version) Version {
+func (s *Service) version(v *archive.Version, parsed *vaa.VAA) Version {
 	out := Version{
 		Digest: v.Digest, GuardianSetIndex: v.GuardianSetIndex, GuardianSetExpiresAt: s.expiry(v.GuardianSetIndex),
 		Canonical: v.Canonical, WasCanonical: v.WasCanonical, RecordedAt: utc(v.RecordedAt), VAA: v.Bytes,
 	}
-	if parsed, err := vaa.Parse(v.Bytes); err == nil {
+	if parsed != nil {
 		n := len(parsed.Signatures)
-		out.Signatures, out.Guardians = &n, make([]int, n)
-		for i := range parsed.Signatures {
-			out.Guardians[i] = int(parsed.Signatures[i].GuardianIndex)
-		}
+		out.Signatures, out.Guardians = &n, s.signers(parsed)
 	}
 	return out
 }
@@ -238,13 +229,11 @@ func (s *Service) expiry(index uint32) *time.Time {
 	return utc(&set.ExpiresAt)
 }
 
-// bodyOf returns the message's body from the canonical VAA or from the columns of
-// the publication, nil when neither is there.
-func bodyOf(r *archive.Record) *vaa.Body {
-	if signed := r.Signed(); signed != nil {
-		if v, err := vaa.Parse(signed.Bytes); err == nil {
-			return &v.Body
-		}
+// bodyOf returns the message's body from the canonical VAA, which is the first of the
+// parsed versions, or from the columns of the publication, nil when neither is there.
+func bodyOf(r *archive.Record, parsed []*vaa.VAA) *vaa.Body {
+	if r.Signed() != nil && parsed[0] != nil {
+		return &parsed[0].Body
 	}
 	p := &r.Publication
 	if p.Timestamp == nil || p.Nonce == nil || p.ConsistencyLevel == nil || p.Payload == nil {
@@ -254,6 +243,20 @@ func bodyOf(r *archive.Record) *vaa.Body {
 		Timestamp: uint32(p.Timestamp.Unix()), Nonce: *p.Nonce, ConsistencyLevel: *p.ConsistencyLevel, Payload: p.Payload,
 		EmitterChain: r.ID.EmitterChain, EmitterAddress: r.ID.EmitterAddress, Sequence: r.ID.Sequence,
 	}
+}
+
+// undecoded says why a payload was not decoded, or not wholly; nil if it was.
+func undecoded(kind string, decoded any, err error) *string {
+	var reason string
+	switch {
+	case err != nil:
+		reason = err.Error()
+	case decoded == nil:
+		reason = "payloads of kind " + kind + " are not decoded"
+	default:
+		return nil
+	}
+	return &reason
 }
 
 // matches says what became of digests of a record that was read whole.

@@ -17,13 +17,17 @@ type Code string
 
 // The codes.
 const (
-	InvalidArgument  Code = "invalid_argument"   // the question is wrong; asking again does not help
-	NotFound         Code = "not_found"          // nothing is known under what was asked
-	MethodNotAllowed Code = "method_not_allowed" // the path exists, not with this method
-	Canceled         Code = "canceled"           // whoever asked went away
-	DeadlineExceeded Code = "deadline_exceeded"  // the answer took too long; ask again, or for less
-	Unavailable      Code = "unavailable"        // the store cannot be reached; ask again
-	Internal         Code = "internal"           // a fault of the archive
+	InvalidArgument   Code = "invalid_argument"   // the question is wrong; asking again does not help
+	Unauthenticated   Code = "unauthenticated"    // the API key is not known
+	NotFound          Code = "not_found"          // nothing is known under what was asked
+	Conflict          Code = "conflict"           // what is asked for cannot be made of what is known now
+	MethodNotAllowed  Code = "method_not_allowed" // the path exists, not with this method
+	TooLarge          Code = "too_large"          // the body of the request is larger than is read
+	ResourceExhausted Code = "resource_exhausted" // too many requests; ask again later
+	Canceled          Code = "canceled"           // whoever asked went away
+	DeadlineExceeded  Code = "deadline_exceeded"  // the answer took too long; ask again, or for less
+	Unavailable       Code = "unavailable"        // the store cannot be reached; ask again
+	Internal          Code = "internal"           // a fault of the archive
 )
 
 // Status returns the HTTP status of a code. 499 for Canceled is a convention of
@@ -32,10 +36,18 @@ func (c Code) Status() int {
 	switch c {
 	case InvalidArgument:
 		return http.StatusBadRequest
+	case Unauthenticated:
+		return http.StatusUnauthorized
 	case NotFound:
 		return http.StatusNotFound
+	case Conflict:
+		return http.StatusConflict
 	case MethodNotAllowed:
 		return http.StatusMethodNotAllowed
+	case TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case ResourceExhausted:
+		return http.StatusTooManyRequests
 	case Canceled:
 		return 499
 	case DeadlineExceeded:
@@ -75,6 +87,10 @@ func notFound(format string, args ...any) *Error {
 	return &Error{Code: NotFound, Message: fmt.Sprintf(format, args...), cause: archive.ErrNotFound}
 }
 
+func conflict(format string, args ...any) *Error {
+	return &Error{Code: Conflict, Message: fmt.Sprintf(format, args...)}
+}
+
 // sentinels gives each error that a reader may return its code and what is said
 // of it outside. ErrNotFound is the fallback for one that no lookup has put into
 // words.
@@ -97,12 +113,16 @@ const (
 	storeDown = "the store cannot be reached at the moment; try again"
 )
 
-// AsError returns err as it may be shown: as it is if it is an *Error, else by
-// its sentinel, else by the gRPC status that a store's client gave it, else as
-// Internal. What is not meant for outside stays in the chain of Unwrap.
+// AsError returns err as it may be shown: as it is if it is an *Error, else as
+// TooLarge if it is an *http.MaxBytesError, else by its sentinel, else by the gRPC
+// status that a store's client gave it, else as Internal. What is not meant for
+// outside stays in the chain of Unwrap.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
+	}
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Error{Code: TooLarge, Message: fmt.Sprintf("the body is larger than the %d bytes that are read", e.Limit), cause: err}
 	}
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {

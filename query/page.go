@@ -3,11 +3,10 @@ package query
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/attestry/attestry/archive"
-	"github.com/attestry/attestry/bigtable/rowkey"
+	"github.com/attestry/attestry/bigtable/schema"
 	"github.com/attestry/attestry/vaa"
 )
 
@@ -20,8 +19,8 @@ const (
 	maxPageBytes = 16 << 20
 )
 
-// Page is a part of a listing. It may have fewer items than its limit and be
-// followed by another; HasMore alone says which.
+// Page is a part of a listing. It may have fewer items than its limit, even none,
+// and be followed by another; HasMore alone says which.
 type Page struct {
 	Items      []Attestation `json:"items"` // never nil
 	Pagination Pagination    `json:"pagination"`
@@ -29,56 +28,124 @@ type Page struct {
 
 // Pagination tells how a listing goes on.
 type Pagination struct {
-	Limit   int     `json:"limit"`
+	Limit int `json:"limit"`
+	// Scanned counts what was examined for the page, selected or not; Limit bounds it
+	// too. Null where all that is examined is an item.
+	Scanned *int    `json:"scanned"`
+	Offset  *int    `json:"offset"`       // null where pages have none
+	Total   *int64  `json:"total,string"` // items of all pages; null when not known
 	HasMore bool    `json:"hasMore"`
 	Next    *string `json:"next"` // the cursor of the next page; nil after the last
 }
+
+func (p *Pagination) more(next string) { p.HasMore, p.Next = true, &next }
 
 // Paging asks for a page.
 type Paging struct {
 	Limit  int    // 1 to MaxLimit; 0 for the default
 	Cursor string // Pagination.Next of the page before; "" for the first page
+	// Offset skips so many messages of the listing, at most MaxOffset, which are read
+	// to be skipped. It does not go with Cursor.
+	Offset int
 }
 
-func (p Paging) limit(standard int) (int, error) {
-	if p.Limit < 0 || p.Limit > MaxLimit {
-		return 0, Invalid("limit", "limit %d is out of range: write 1 to %d", p.Limit, MaxLimit)
+// check refuses an offset that is out of bounds.
+func (p Paging) check() error {
+	switch {
+	case p.Offset < 0 || p.Offset > MaxOffset:
+		return Invalid("offset", "offset %d is out of range: write 0 to %d, and go on by cursor", p.Offset, MaxOffset)
+	case p.Offset > 0 && p.Cursor != "":
+		return Invalid("offset", "offset does not go with cursor: leave one of them out")
+	}
+	return nil
+}
+
+func (p Paging) limit(standard, most int) (int, error) {
+	if p.Limit < 0 || p.Limit > most {
+		return 0, Invalid("limit", "limit %d is out of range: write 1 to %d", p.Limit, most)
 	}
 	return cmp.Or(p.Limit, standard), nil
 }
 
-// Scan returns a page of the messages of a range in the order of their row keys.
-// r.After and r.Limit are the page's and not the caller's. Every message that is
-// in the archive during the whole walk from page to page is on exactly one page;
-// one that comes meanwhile is on at most one. Errors: archive.ErrInvalidRange; an
-// *Error about limit or cursor.
+// Scan returns a page of the messages of a range: in the order of their row keys,
+// or, with a range of times and no emitter, in the order of their VAA time and then
+// of their row keys. r.After and r.Limit are the page's and not the caller's.
+//
+// Every message that is in the archive during the whole walk from page to page is on
+// exactly one page; one that comes meanwhile is on at most one. With conditions the
+// limit bounds what is examined, so that pages may be empty. Errors:
+// archive.ErrInvalidRange; an *Error about limit or cursor.
 func (s *Service) Scan(ctx context.Context, r archive.Range, columns archive.Columns, p Paging) (*Page, error) {
-	limit, err := p.limit(DefaultLimit)
+	if r.Emitter == nil && (r.Where.FirstTime != nil || r.Where.LastTime != nil) {
+		return s.scanTime(ctx, r, columns, p)
+	}
+	limit, err := p.limit(DefaultLimit, MaxLimit)
 	if err != nil {
 		return nil, err
 	}
-	l := s.listingOf(r)
-	if r.After, err = l.after(p.Cursor); err != nil {
+	l := s.listingOf("scan", r)
+	if p.Offset > 0 {
+		skipped, ok, err := s.skipRows(ctx, r, p)
+		if err != nil || !ok {
+			return &Page{Items: []Attestation{}, Pagination: Pagination{Limit: limit}}, err
+		}
+		p.Cursor = l.next(archive.Ref{ID: skipped})
+	}
+	after, err := l.after(p.Cursor)
+	if err != nil {
 		return nil, err
 	}
-	if r.After != nil && !contains(r, *r.After) {
-		return nil, Invalid("cursor", "cursor names message %s, which is not in this listing: start over without it", *r.After)
+	if after != nil {
+		if r.After = &after.ID; !contains(r, after.ID) {
+			return nil, outside(after.ID)
+		}
 	}
 	r.Limit = limit + 1
 	page := &Page{Items: []Attestation{}, Pagination: Pagination{Limit: limit}}
-	size := 0
+	var last archive.Ref
+	size, scanned := 0, 0
 	for record, err := range s.reader.Scan(ctx, r, toRead(columns)) {
 		if err != nil {
 			return nil, err
 		}
-		if len(page.Items) == limit || size >= maxPageBytes {
-			page.more(l, page.Items[len(page.Items)-1].id)
+		if scanned == limit || size >= maxPageBytes {
+			page.Pagination.more(l.next(last))
 			break
+		}
+		scanned++
+		last.ID = record.ID
+		if !r.Where.IsZero() && record.Empty() {
+			continue
 		}
 		size += sizeOf(&record)
 		page.Items = append(page.Items, s.attestation(&record, columns))
 	}
+	if !r.Where.IsZero() {
+		page.Pagination.Scanned = &scanned
+	}
 	return page, nil
+}
+
+// skipRows returns the last of the messages that an offset skips, false if there are
+// fewer.
+func (s *Service) skipRows(ctx context.Context, r archive.Range, p Paging) (last vaa.MessageID, ok bool, err error) {
+	if err := p.check(); err != nil {
+		return last, false, err
+	}
+	r.Limit = p.Offset
+	n := 0
+	for record, err := range s.reader.Scan(ctx, r, archive.Columns{Qualifiers: []string{schema.ColDigest}}) {
+		if err != nil {
+			return last, false, err
+		}
+		n++
+		last = record.ID
+	}
+	return last, n == p.Offset, nil
+}
+
+func outside(id vaa.MessageID) error {
+	return Invalid("cursor", "cursor names message %s, which is not in this listing: start over without it", id)
 }
 
 // sizeOf returns the bytes of a record's payload and VAAs.
@@ -90,9 +157,149 @@ func sizeOf(r *archive.Record) int {
 	return n
 }
 
-func (p *Page) more(l listing, last vaa.MessageID) {
-	next := l.cursor(last)
-	p.Pagination.HasMore, p.Pagination.Next = true, &next
+// scanTime is Scan over the index of times.
+func (s *Service) scanTime(ctx context.Context, r archive.Range, columns archive.Columns, p Paging) (*Page, error) {
+	limit, err := p.limit(DefaultLimit, MaxLimit)
+	if err != nil {
+		return nil, err
+	}
+	l := archive.Lookup{By: archive.ByTime, Chain: r.Chain, OldestFirst: !r.Descending}
+	if t := r.Where.FirstTime; t != nil {
+		seconds := uint32(t.Unix())
+		l.FirstTime = &seconds
+	}
+	if t := r.Where.LastTime; t != nil {
+		seconds := uint32(t.Unix())
+		l.LastTime = &seconds
+	}
+	where := r.Where
+	where.FirstTime, where.LastTime = nil, nil // the index has them
+	return s.lookup(ctx, s.listingOf("time", r), l, found{columns: columns, where: where}, limit, p)
+}
+
+// found says what of the messages that an index names is answered.
+type found struct {
+	columns archive.Columns
+	where   archive.Where
+	// matches: digests that lost are found too, and each item says what became of
+	// those that were found. Else only messages whose standing digest the index has.
+	matches bool
+}
+
+// lookup returns a page of what an index names, in its order.
+func (s *Service) lookup(ctx context.Context, list listing, l archive.Lookup, f found, limit int, p Paging) (*Page, error) {
+	err := p.check()
+	if err == nil && p.Offset > 0 {
+		if p.Cursor, err = s.skip(ctx, list, l, p.Offset); err == nil && p.Cursor == "" {
+			return &Page{Items: []Attestation{}, Pagination: Pagination{Limit: limit}}, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.After, err = list.after(p.Cursor); err != nil {
+		return nil, err
+	}
+	if l.After != nil && !within(l, l.After) {
+		return nil, outside(l.After.ID)
+	}
+	l.Limit = limit + 1
+	refs, err := s.refs(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	page := &Page{Pagination: Pagination{Limit: limit}}
+	more := len(refs) > limit
+	read := 0
+	if page.Items, read, err = s.attestations(ctx, refs[:min(limit, len(refs))], f); err != nil {
+		return nil, err
+	}
+	if more || read < len(refs) {
+		page.Pagination.more(list.next(refs[read-1]))
+	}
+	if !f.matches {
+		page.Pagination.Scanned = &read
+	}
+	return page, nil
+}
+
+// within reports whether a place may be one of the lookup's answers.
+func within(l archive.Lookup, r *archive.Ref) bool {
+	chain := r.ID.EmitterChain
+	if l.By == archive.ByRecipient {
+		chain = r.RecipientChain
+	}
+	return (l.Chain == nil || *l.Chain == chain) &&
+		(l.FirstTime == nil || *l.FirstTime <= r.UnixSeconds) && (l.LastTime == nil || r.UnixSeconds <= *l.LastTime)
+}
+
+// refs returns what a lookup names, at most its limit.
+func (s *Service) refs(ctx context.Context, l archive.Lookup) ([]archive.Ref, error) {
+	var refs []archive.Ref
+	for ref, err := range s.reader.Lookup(ctx, l) {
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, ref)
+	}
+	return refs, nil
+}
+
+// getChunk is how many messages an index page reads at once; what is read between
+// two looks at maxPageBytes.
+const getChunk = archive.MaxBatchItems
+
+// attestations returns what the refs point at, in their order, and how many of them
+// it read: not all when they are large. One that points at nothing is left out: its
+// row is still to be written.
+func (s *Service) attestations(ctx context.Context, refs []archive.Ref, f found) ([]Attestation, int, error) {
+	items := make([]Attestation, 0, len(refs))
+	columns := f.toRead()
+	read, size := 0, 0
+	for chunk := range slices.Chunk(refs, getChunk) {
+		if size >= maxPageBytes {
+			break
+		}
+		ids := make([]vaa.MessageID, len(chunk))
+		for i := range chunk {
+			ids[i] = chunk[i].ID
+		}
+		records, err := s.reader.GetAll(ctx, ids, columns)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, ref := range chunk {
+			read++
+			record, ok := records[ref.ID]
+			if !ok || !f.holds(&record, ref) {
+				continue
+			}
+			size += sizeOf(&record)
+			a := s.attestation(&record, f.columns)
+			if f.matches {
+				a.Matches = matches(&record, ref.Digests)
+			}
+			items = append(items, a)
+		}
+	}
+	return items, read, nil
+}
+
+// toRead returns what to read to tell whether a message is answered, and to answer.
+func (f found) toRead() archive.Columns {
+	if f.where.IsZero() {
+		return toRead(f.columns)
+	}
+	return toRead(f.columns, schema.ColPayload, schema.ColGuardianSetIndex, schema.ColSignedVAA, schema.ColInitiatingTxID)
+}
+
+// holds reports whether a message that an index named is answered.
+func (f found) holds(r *archive.Record, ref archive.Ref) bool {
+	if !f.where.Selects(r) {
+		return false
+	}
+	stands := r.Digest()
+	return f.matches || stands != nil && slices.Contains(ref.Digests, *stands)
 }
 
 // ByTx returns the messages that a transaction published, in the order of their
@@ -105,103 +312,112 @@ func (s *Service) ByTx(ctx context.Context, txID string, chain *vaa.ChainID, p P
 	if err != nil {
 		return nil, Invalid("txid", "%w", err)
 	}
-	return s.lookup(ctx, archive.Lookup{By: archive.ByTx, Key: key, Chain: chain}, p)
+	return s.byKey(ctx, "tx", archive.Lookup{By: archive.ByTx, Key: key, Chain: chain}, MaxLimit, p)
 }
 
 // ByDigest returns the messages that have a digest: the signing digest or the
 // single hash. Digests that lost are found too, as each item's Matches say. The
 // default limit is MaxLimit.
 func (s *Service) ByDigest(ctx context.Context, digest vaa.Digest, p Paging) (*Page, error) {
-	return s.lookup(ctx, archive.Lookup{By: archive.ByDigest, Key: digest.String()}, p)
+	return s.byKey(ctx, "digest", archive.Lookup{By: archive.ByDigest, Key: digest.String()}, MaxLimit, p)
 }
 
-func (s *Service) lookup(ctx context.Context, l archive.Lookup, p Paging) (*Page, error) {
-	limit, err := p.limit(MaxLimit)
+// ByRecipient returns the transfers to an address, newest first unless turned round;
+// chain, when not nil, keeps those to one chain, and without one, transfers are in
+// the order of the recipient's chain first.
+func (s *Service) ByRecipient(ctx context.Context, to vaa.Address, chain *vaa.ChainID, oldestFirst bool, p Paging) (*Page, error) {
+	l := archive.Lookup{By: archive.ByRecipient, Key: to.String(), Chain: chain, OldestFirst: oldestFirst}
+	return s.byKey(ctx, "to", l, DefaultLimit, p)
+}
+
+// Conflicts returns the messages of which more than one digest was seen, in the
+// order of their row keys; chain, when not nil, keeps those of one emitter chain.
+func (s *Service) Conflicts(ctx context.Context, chain *vaa.ChainID, p Paging) (*Page, error) {
+	return s.byKey(ctx, "conflict", archive.Lookup{By: archive.ByConflict, Chain: chain}, DefaultLimit, p)
+}
+
+// byKey looks one key of an index up.
+func (s *Service) byKey(ctx context.Context, kind string, l archive.Lookup, standard int, p Paging) (*Page, error) {
+	limit, err := p.limit(standard, MaxLimit)
 	if err != nil {
 		return nil, err
 	}
-	kind, chain := "digest", ""
-	if l.By == archive.ByTx {
-		kind = "tx"
-	}
-	if l.Chain != nil {
-		chain = rowkey.Chain(*l.Chain)
-	}
-	list := newListing(s.network.String(), kind, l.Key, chain)
-	after, err := list.after(p.Cursor)
+	list := newListing(s.network.String(), kind, l.Key, text(l.Chain), text(&l.OldestFirst))
+	return s.lookup(ctx, list, l, found{matches: true}, limit, p)
+}
+
+// ByTime returns messages in the order of their VAA time and then of their row keys,
+// of all chains or of one, newest first unless turned round.
+func (s *Service) ByTime(ctx context.Context, chain *vaa.ChainID, columns archive.Columns, oldestFirst bool, p Paging) (*Page, error) {
+	limit, err := p.limit(DefaultLimit, MaxLimit)
 	if err != nil {
 		return nil, err
 	}
-	refs, more, err := s.refs(ctx, []archive.Lookup{l}, after, limit)
+	list := newListing(s.network.String(), "by time", text(chain), text(&oldestFirst))
+	return s.lookup(ctx, list, archive.Lookup{By: archive.ByTime, Chain: chain, OldestFirst: oldestFirst}, found{columns: columns}, limit, p)
+}
+
+// Bounds of Recent.
+const (
+	MaxRecent = 100
+	MaxOffset = 10_000
+)
+
+// Recent returns the messages of newest VAA time, of all chains or of one. A page
+// begins at an offset, or goes on by a cursor. Errors: an *Error about an offset
+// beyond MaxOffset, which has the cursor that goes on from there; or about limit,
+// cursor.
+func (s *Service) Recent(ctx context.Context, chain *vaa.ChainID, columns archive.Columns, offset int, p Paging) (*Page, error) {
+	limit, err := p.limit(MaxRecent, MaxRecent)
 	if err != nil {
 		return nil, err
 	}
-	page := &Page{Pagination: Pagination{Limit: limit}}
-	if page.Items, err = s.attestations(ctx, refs); err != nil {
-		return nil, err
-	}
-	if more {
-		page.more(list, refs[len(refs)-1].ID)
-	}
-	return page, nil
-}
-
-// refs returns the first limit messages after one that any of the lookups names,
-// in the order of their row keys, each once; and whether there are more.
-func (s *Service) refs(ctx context.Context, lookups []archive.Lookup, after *vaa.MessageID, limit int) ([]archive.Ref, bool, error) {
-	found := map[string]archive.Ref{}
-	for _, l := range lookups {
-		if after == nil {
-			l.Limit = limit + 1
-		}
-		n := 0
-		for ref, err := range s.reader.Lookup(ctx, l) {
-			if err != nil {
-				return nil, false, err
-			}
-			key := rowkey.Of(ref.ID)
-			if after != nil && key <= rowkey.Of(*after) {
-				continue
-			}
-			ref.Digests = slices.Concat(found[key].Digests, ref.Digests)
-			found[key] = ref
-			if n++; n > limit {
-				break
-			}
-		}
-	}
-	var refs []archive.Ref
-	for _, key := range slices.Sorted(maps.Keys(found)) {
-		if len(refs) == limit {
-			return refs, true, nil
-		}
-		refs = append(refs, found[key])
-	}
-	return refs, false, nil
-}
-
-// attestations returns what the refs point at, in their order. One that points at
-// nothing is left out: its row is still to be written.
-func (s *Service) attestations(ctx context.Context, refs []archive.Ref) ([]Attestation, error) {
-	items := make([]Attestation, 0, len(refs))
-	for chunk := range slices.Chunk(refs, archive.MaxBatchItems) {
-		ids := make([]vaa.MessageID, len(chunk))
-		for i := range chunk {
-			ids[i] = chunk[i].ID
-		}
-		records, err := s.reader.GetAll(ctx, ids, archive.Columns{})
-		if err != nil {
+	list := newListing(s.network.String(), "recent", text(chain))
+	l := archive.Lookup{By: archive.ByTime, Chain: chain}
+	switch {
+	case offset < 0:
+		return nil, Invalid("offset", "offset %d is negative", offset)
+	case offset > 0 && p.Cursor != "":
+		return nil, Invalid("offset", "offset does not go with cursor: leave one of them out")
+	case offset > MaxOffset:
+		return nil, s.beyond(ctx, list, l, offset)
+	case offset > 0:
+		if p.Cursor, err = s.skip(ctx, list, l, offset); err != nil {
 			return nil, err
 		}
-		for _, ref := range chunk {
-			record, ok := records[ref.ID]
-			if !ok {
-				continue
-			}
-			a := s.attestation(&record, archive.Columns{})
-			a.Matches = matches(&record, ref.Digests)
-			items = append(items, a)
+	}
+	page := &Page{Items: []Attestation{}, Pagination: Pagination{Limit: limit}}
+	if offset == 0 || p.Cursor != "" {
+		if page, err = s.lookup(ctx, list, l, found{columns: columns}, limit, p); err != nil {
+			return nil, err
 		}
 	}
-	return items, nil
+	if p.Cursor == "" || offset > 0 {
+		page.Pagination.Offset = &offset
+	}
+	page.Pagination.Total, err = s.messages(ctx, scopeOf(chain))
+	return page, err
+}
+
+// skip returns the cursor behind the first n answers of a lookup, "" if there are
+// fewer.
+func (s *Service) skip(ctx context.Context, list listing, l archive.Lookup, n int) (string, error) {
+	l.Limit = n
+	refs, err := s.refs(ctx, l)
+	if err != nil || len(refs) < n {
+		return "", err
+	}
+	return list.next(refs[n-1]), nil
+}
+
+// beyond is the error of an offset that is too large, with the way on.
+func (s *Service) beyond(ctx context.Context, list listing, l archive.Lookup, offset int) error {
+	cursor, err := s.skip(ctx, list, l, MaxOffset)
+	if err != nil {
+		return err
+	}
+	if cursor == "" {
+		return Invalid("offset", "offset %d is beyond %d, and there are fewer messages than that", offset, MaxOffset)
+	}
+	return Invalid("offset", "offset %d is beyond %d: go on from there with cursor=%s", offset, MaxOffset, cursor)
 }

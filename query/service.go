@@ -1,9 +1,17 @@
+// Package query is the read service of the archive: it answers lookups and range
+// scans over an archive.Reader, and defines the JSON of an attestation, of a page
+// and of an error, the same in HTTP answers, in `attestry get -o json` and in
+// tests.
+//
+// query/native and query/guardian speak HTTP over it, query/web is the server
+// that they run in.
 package query
 
 import (
 	"context"
 	"errors"
-	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/attestry/attestry/archive"
 	"github.com/attestry/attestry/bigtable/schema"
@@ -17,26 +25,49 @@ type Service struct {
 	reader  archive.Reader
 	network vaa.Network
 	sets    func() vaa.GuardianSets
+	parts   Parts
+	// guardians holds the Guardian of each key that was described, of which there are
+	// as many as in all sets.
+	guardians *sync.Map
+	// applied is an offset below which every batch of the journal is applied.
+	applied *atomic.Uint64
+}
+
+// Parts are what a service knows beyond messages. What is nil is answered as not
+// known.
+type Parts struct {
+	Upgrades archive.GuardianSetStore // the guardian sets that were learnt
+	Rejects  archive.RejectStore
+	Journal  archive.Journal
+	Feed     Feed
+	Rollups  Rollups
 }
 
 // New returns a service over a reader of a network's store. sets returns the
 // guardian sets known at the time of the call; it must be safe for concurrent
 // use.
 func New(reader archive.Reader, network vaa.Network, sets func() vaa.GuardianSets) *Service {
-	return &Service{reader: reader, network: network, sets: sets}
+	return &Service{reader: reader, network: network, sets: sets, guardians: &sync.Map{}, applied: &atomic.Uint64{}}
 }
+
+// With returns the service with further parts.
+func (s *Service) With(parts Parts) *Service {
+	with := *s
+	with.parts = parts
+	return &with
+}
+
+// Network returns the network that the service answers for.
+func (s *Service) Network() vaa.Network { return s.network }
 
 // Get returns what is known of a message, by one read of one row. Errors:
 // archive.ErrNotFound.
 func (s *Service) Get(ctx context.Context, id vaa.MessageID, columns archive.Columns) (*Attestation, error) {
-	r, err := s.reader.Get(ctx, id, toRead(columns))
-	if errors.Is(err, archive.ErrNotFound) {
-		return nil, notFound("message %s is not in the archive of %s", id, s.network)
-	}
+	r, err := s.get(ctx, id, toRead(columns))
 	if err != nil {
 		return nil, err
 	}
-	a := s.attestation(&r, columns)
+	a := s.attestation(r, columns)
 	return &a, nil
 }
 
@@ -44,75 +75,25 @@ func (s *Service) Get(ctx context.Context, id vaa.MessageID, columns archive.Col
 // by one read of one row. Errors: archive.ErrNotFound, also for a message that
 // was observed and has no signed VAA yet.
 func (s *Service) SignedVAA(ctx context.Context, id vaa.MessageID) ([]byte, error) {
-	r, err := s.reader.Get(ctx, id, toRead(archive.Columns{
-		Families: []string{schema.QuorumState}, Qualifiers: []string{schema.ColSignedVAA}, Latest: true,
-	}))
-	if errors.Is(err, archive.ErrNotFound) {
-		return nil, notFound("message %s is not in the archive of %s", id, s.network)
-	}
+	r, err := s.get(ctx, id, archive.Columns{Qualifiers: []string{schema.ColSignedVAA, schema.ColDigest}, Latest: true})
 	if err != nil {
 		return nil, err
 	}
 	signed := r.Signed()
 	if signed == nil {
-		return nil, notFound("message %s was observed on its chain, but no signed VAA of it is known yet", id)
+		return nil, unsigned(id)
 	}
 	return signed.Bytes, nil
 }
 
-// Resolve finds what a text names: a message id in any spelling, a row key, a
-// transaction, a digest (the signing digest or the single hash). 64 hex digits
-// may be a transaction or a digest, and both are looked up; a transaction may
-// have published any number of messages. They come in the order of their row
-// keys. Errors: archive.ErrNotFound when nothing is known under the text; an
-// *Error for a text that names nothing, or more than MaxLimit messages.
-func (s *Service) Resolve(ctx context.Context, text string) ([]Attestation, error) {
-	id, idErr := vaa.ParseMessageID(text)
-	if idErr == nil {
-		a, err := s.Get(ctx, id, archive.Columns{})
-		if err != nil {
-			return nil, err
-		}
-		return []Attestation{*a}, nil
+func (s *Service) get(ctx context.Context, id vaa.MessageID, columns archive.Columns) (*archive.Record, error) {
+	r, err := s.reader.Get(ctx, id, columns)
+	if errors.Is(err, archive.ErrNotFound) {
+		return nil, notFound("message %s is not in the archive of %s", id, s.network)
 	}
-	if looksLikeID(text) {
-		return nil, Invalid("id", "%w", idErr)
-	}
-	txID, err := archive.ParseTxID(text)
-	if err != nil {
-		return nil, Invalid("id", "%q is no message id, row key, transaction or digest: %w", clip(text), err)
-	}
-	lookups := []archive.Lookup{{By: archive.ByTx, Key: txID}}
-	if digest, err := vaa.ParseDigest(text); err == nil {
-		lookups = append(lookups, archive.Lookup{By: archive.ByDigest, Key: digest.String()})
-	}
-	refs, more, err := s.refs(ctx, lookups, nil, MaxLimit)
-	if err != nil {
-		return nil, err
-	}
-	if more {
-		return nil, Invalid("id", "%s names more than %d messages: page through them at /v1/tx/%s", clip(txID), MaxLimit, txID)
-	}
-	found, err := s.attestations(ctx, refs)
-	if err == nil && len(found) == 0 {
-		err = notFound("%s is neither a transaction nor a digest that the archive of %s knows", clip(txID), s.network)
-	}
-	return found, err
+	return &r, err
 }
 
-// looksLikeID tells a message id that was written wrongly from other text: a
-// colon is in nothing else, and slashes are in transaction ids in base64 only,
-// where neither a chain nor a number stands before the first of two.
-func looksLikeID(text string) bool {
-	if strings.Contains(text, ":") {
-		return true
-	}
-	parts := strings.Split(text, "/")
-	if len(parts) < 2 {
-		return false
-	}
-	if _, err := vaa.ParseChainID(parts[0]); err == nil {
-		return true
-	}
-	return len(parts) == 3 && parts[0] != "" && strings.Trim(parts[0], "0123456789") == ""
+func unsigned(id vaa.MessageID) *Error {
+	return notFound("message %s was observed on its chain, but no signed VAA of it is known yet", id)
 }

@@ -61,9 +61,30 @@ func KnownGuardianSets(network Network) (GuardianSets, error) {
 		if err != nil {
 			return GuardianSets{}, err
 		}
-		return extendAll(sets, strings.Fields(mainnetUpgrades))
+		upgrades, err := KnownUpgrades(network)
+		if err != nil {
+			return GuardianSets{}, err
+		}
+		return extendAll(sets, upgrades)
 	}
 	return GuardianSets{}, fmt.Errorf("guardian sets: %s", network)
+}
+
+// KnownUpgrades returns the guardian-set upgrades that this build knows of a network, in the order of the sets that they
+// establish. The caller owns them. They prove nothing by themselves; see [KnownGuardianSets].
+func KnownUpgrades(network Network) ([][]byte, error) {
+	if network != Mainnet {
+		return nil, nil
+	}
+	var upgrades [][]byte
+	for i, text := range strings.Fields(mainnetUpgrades) {
+		b, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, fmt.Errorf("upgrade %d of %s: %w", i+1, network, err)
+		}
+		upgrades = append(upgrades, b)
+	}
+	return upgrades, nil
 }
 
 func singleGuardian(network Network, text string) (GuardianSets, error) {
@@ -88,12 +109,8 @@ func devnetSets() (GuardianSets, error) {
 	return sets, err
 }
 
-func extendAll(sets GuardianSets, upgrades []string) (GuardianSets, error) {
-	for i, text := range upgrades {
-		b, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			return GuardianSets{}, fmt.Errorf("upgrade %d of %s: %w", i+1, sets.network, err)
-		}
+func extendAll(sets GuardianSets, upgrades [][]byte) (GuardianSets, error) {
+	for i, b := range upgrades {
 		v, err := Parse(b)
 		if err != nil {
 			return GuardianSets{}, fmt.Errorf("upgrade %d of %s: %w", i+1, sets.network, err)

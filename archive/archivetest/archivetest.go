@@ -56,6 +56,7 @@ func Run(t *testing.T, o Options) {
 		{"watermark", testWatermark},
 		{"rejects", testRejects},
 		{"guardian sets", testGuardianSets},
+		{"buckets", testBuckets},
 		{"seal", testSeal},
 		{"clock", testClock},
 		{"reopen", testReopen},

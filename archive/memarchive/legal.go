@@ -44,6 +44,9 @@ func (s *Store) legal(b *archive.Batch) error {
 }
 
 func legalEvent(r *archive.Record, e *archive.Event, class archive.Class) error {
+	if is := r.Standing(); e.Before != nil && (is == nil || *e.Before != *is) {
+		return fmt.Errorf("before it stood %v, not %v", is, *e.Before)
+	}
 	if e.Expired && class == archive.ClassLive {
 		return fmt.Errorf("signed by an expired set, but of class live")
 	}

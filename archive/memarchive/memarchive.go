@@ -36,6 +36,7 @@ type Store struct {
 	cursors    map[string]uint64
 	rejects    map[string]archive.Reject
 	upgrades   map[uint32][]byte
+	buckets    map[uint64]map[archive.BucketKey]archive.Bucket // by generation
 	watermark  archive.Offset
 	violations []error
 }
@@ -56,6 +57,7 @@ func New(network vaa.Network, now func() time.Time) *Store {
 		cursors:   map[string]uint64{},
 		rejects:   map[string]archive.Reject{},
 		upgrades:  map[uint32][]byte{},
+		buckets:   map[uint64]map[archive.BucketKey]archive.Bucket{},
 		watermark: 1,
 	}
 }

@@ -35,6 +35,7 @@ var floors = []struct {
 	{"internal/bench", 3, "benchmarks drive the program's parts from above"},
 	{"internal/sim", 3, "the simulation drives the program's parts from above"},
 	{"internal/crashtest", 4, "the drills drive the whole program from outside"},
+	{"internal/clienttest", 4, "clients of others drive the whole program from outside"},
 	{"internal/containertest", 4, "containers are driven from outside, as the platform does"},
 	{"internal/run", 4, "assembly of the parts to services"},
 	{"internal/cli", 4, "the edge: flags, environment, files, exit codes"},

@@ -151,7 +151,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not found, 4 refused (invalid input
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &argumentError{err} })
 	group(root,
 		a.serveCmd(), a.statusCmd(), a.ingestCmd(), a.getCmd(), a.scanCmd(), a.tailCmd(), a.decodeCmd(), a.verifyCmd(),
-		a.emulatorCmd(), a.fsckCmd(), a.schemaCmd(), a.guardiansCmd(), a.configCmd(), a.versionCmd(),
+		a.emulatorCmd(), a.fsckCmd(), a.rollupCmd(), a.schemaCmd(), a.guardiansCmd(), a.configCmd(), a.versionCmd(),
 	)
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil {

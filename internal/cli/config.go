@@ -17,6 +17,7 @@ import (
 
 	"github.com/attestry/attestry/feed"
 	"github.com/attestry/attestry/internal/run"
+	"github.com/attestry/attestry/query/web"
 	"github.com/attestry/attestry/vaa"
 )
 
@@ -46,16 +47,28 @@ func settings() []setting {
 		{name: "redis-password", secret: true},
 		{name: "redis-password-file", usage: "file that holds the password of the Redis"},
 		{name: "http", fallback: "127.0.0.1:7070", command: "serve", usage: "address of the query service; without it PORT is honoured, on all interfaces"},
+		{name: "rate-limit", fallback: "0", command: "serve", usage: "requests a minute that an address may make, 0 for any number; one process counts for itself"},
+		{name: "trusted-proxies", fallback: "0", command: "serve", usage: "addresses at the end of X-Forwarded-For that come from proxies of ours; 2 behind a Google load balancer"},
+		{name: "api-keys-file", command: "serve", usage: "file of API keys: lines of a name, the SHA-256 of the key in hex and, unless it is good for any number, its requests a minute"},
+		{name: "cors-origins", fallback: "*", command: "serve", usage: "origins whose pages may read answers, parted by commas; * for any"},
+		{name: "guardian-api", fallback: guardianLenient, command: "serve", usage: "lenient answers for chains that guardians gave up, for PythNet and for emitters in any spelling; strict refuses what guardians refuse"},
 		{name: "log-level", usage: "least level of logs: debug, info, warn or error (default info for serve, warn elsewhere)"},
 		{name: "log-format", fallback: logAuto, usage: "form of logs: json, console, or auto by whether standard error is a terminal"},
 	}
 }
 
-// registerFlags gives a command the flags of those settings that belong to it.
-func registerFlags(cmd *cobra.Command, command string) {
+// The values of --guardian-api.
+const (
+	guardianLenient = "lenient"
+	guardianStrict  = "strict"
+)
+
+// registerFlags gives a command the flags of those settings that belong to one, or
+// only those named.
+func registerFlags(cmd *cobra.Command, command string, names ...string) {
 	flags := cmd.PersistentFlags()
 	for _, s := range settings() {
-		if !s.secret && s.command == command {
+		if !s.secret && s.command == command && (names == nil || slices.Contains(names, s.name)) {
 			flags.String(s.name, s.fallback, s.usage+" ["+s.envName()+"]")
 		}
 	}
@@ -72,6 +85,8 @@ func (v value) set() bool { return v.origin != originDefault }
 type config struct {
 	run.Config
 	http         string
+	limits       web.Limits
+	strict       bool           // of the guardians' interface
 	logLevel     *zapcore.Level // nil: the command's own
 	logFormat    string
 	traceProject string // of the traces that the log names; "" when it is not known
@@ -238,8 +253,48 @@ func (r *configReader) check() *config {
 	if !slices.Contains([]string{logAuto, logConsole, logJSON}, c.logFormat) {
 		r.invalid("log-format", fmt.Sprintf("%q is unknown: write json, console or auto", c.logFormat))
 	}
+	switch text := r.values["guardian-api"].text; text {
+	case guardianLenient:
+	case guardianStrict:
+		c.strict = true
+	default:
+		r.invalid("guardian-api", fmt.Sprintf("%q is unknown: write lenient or strict", text))
+	}
 	r.redis(c)
+	r.limits(&c.limits)
 	return c
+}
+
+func (r *configReader) limits(l *web.Limits) {
+	l.PerMinute = r.count("rate-limit", web.MaxPerMinute)
+	l.TrustedProxies = r.count("trusted-proxies", web.MaxTrustedProxies)
+	var err error
+	if l.Origins, err = web.ParseOrigins(r.values["cors-origins"].text); err != nil {
+		r.invalid("cors-origins", err.Error())
+	}
+	name := r.values["api-keys-file"].text
+	if name == "" {
+		return
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		r.invalid("api-keys-file", err.Error())
+		return
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	if l.Keys, err = web.ParseKeys(f); err != nil {
+		r.invalid("api-keys-file", fmt.Sprintf("%s: %v", name, err))
+	}
+}
+
+// count reads a setting that is a number from 0 to most.
+func (r *configReader) count(name string, most int) int {
+	text := r.values[name].text
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > most {
+		r.invalid(name, fmt.Sprintf("%q is not a number from 0 to %d", text, most))
+	}
+	return n
 }
 
 // invalid notes what is wrong with the value of a setting, and where that is.

@@ -33,6 +33,11 @@ embeds them and holds --data-dir; the other commands find them by it.
 The embedded store keeps its data in the data directory. Several serves, and ingests
 beside them, may work on a store that is named: one of them publishes.
 
+Anybody may ask as often as they like, unless --rate-limit bounds the requests of an
+address; the owner of a key in --api-keys-file, sent as X-Api-Key, has a limit of their
+own. Behind proxies --trusted-proxies says whose word on addresses is taken. Every
+process counts for itself.
+
 HTTP, and gRPC for health checks (grpc.health.v1), share one port without TLS. On
 SIGTERM requests in flight have 7 s to finish. With --log-format json entries are as
 Cloud Logging reads them, with their trace if --project or GOOGLE_CLOUD_PROJECT names
@@ -52,6 +57,7 @@ the project.`,
 			}
 			return run.Serve(cmd.Context(), run.ServeConfig{
 				Config: c.Config, HTTP: c.http, Logger: a.logger(c, zap.InfoLevel), TraceProject: c.traceProject,
+				Limits: c.limits, StrictGuardian: c.strict, Version: version,
 				Ready: func(ctx context.Context, s *run.Server) error {
 					return a.ready(ctx, cmd.OutOrStdout(), c, s, inputs)
 				},
@@ -165,7 +171,7 @@ Exit code 0 says that it can answer questions. It is the health check of the ima
 			return err
 		},
 	}
-	registerFlags(cmd, "serve")
+	registerFlags(cmd, "serve", "http")
 	out.register(cmd)
 	return cmd
 }

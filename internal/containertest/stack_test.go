@@ -51,8 +51,9 @@ func newStack(t *testing.T) *stack {
 	return s
 }
 
-// archiveImage builds the image of the Dockerfile, with a build stage that copies the
-// program built here: its own needs an image of Go.
+// archiveImage builds the last stage of the Dockerfile, with the program built here in
+// the place of the first one's: that needs an image of Go, and would leave an image of
+// its own behind.
 func archiveImage(t *testing.T, engine *testenv.Docker) string {
 	t.Helper()
 	text, err := os.ReadFile(root + "Dockerfile")
@@ -78,7 +79,8 @@ func archiveImage(t *testing.T, engine *testenv.Docker) string {
 	if err := os.WriteFile(authorities, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dockerfile := "ARG BASE_IMAGE=scratch\nFROM scratch AS build\nCOPY out /out\n\nFROM ${BASE_IMAGE}\n" + final
+	final = strings.NewReplacer("--from=build ", "", " /out/", " out/").Replace(final)
+	dockerfile := "ARG BASE_IMAGE=scratch\nFROM ${BASE_IMAGE}\n" + final
 	return engine.BuildImage("attestry.test/attestry", dockerfile, map[string]string{
 		"out/attestry": binary, "out/data": t.TempDir(), "out/etc/ssl/certs/ca-certificates.crt": authorities,
 	}, map[string]string{"VERSION": "test"})

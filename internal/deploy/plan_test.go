@@ -148,7 +148,8 @@ func checkPlan(plan *tfjson.Plan) []string {
 				report(r, "grants %s", role)
 			}
 		case "google_cloud_run_v2_service", "google_cloud_run_v2_job", "google_cloud_run_v2_worker_pool":
-			if r.AttributeValues["deletion_protection"] != true {
+			// An ingester is stopped by taking its worker pool out.
+			if r.Type != "google_cloud_run_v2_worker_pool" && r.AttributeValues["deletion_protection"] != true {
 				report(r, "is not protected")
 			}
 			for _, c := range containers(r) {

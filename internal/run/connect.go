@@ -16,7 +16,6 @@ import (
 	"github.com/attestry/attestry/bigtable"
 	"github.com/attestry/attestry/feed"
 	"github.com/attestry/attestry/ingest"
-	"github.com/attestry/attestry/query"
 	"github.com/attestry/attestry/vaa"
 )
 
@@ -226,11 +225,6 @@ type Archive struct {
 	Verifier *ingest.Verifier
 
 	conn *Connection
-}
-
-// Query returns the read service over the archive.
-func (a *Archive) Query() *query.Service {
-	return query.New(a.Store, a.conn.network, a.Verifier.Sets)
 }
 
 // ErrNoRedis says that no Redis is known.

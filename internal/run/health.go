@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/attestry/attestry/query/web"
 )
 
 // readyTimeout bounds the check of one call.
@@ -41,6 +43,6 @@ func registerGRPC(mux *http.ServeMux, ready func(ctx context.Context) error) {
 	server := grpc.NewServer()
 	grpc_health_v1.RegisterHealthServer(server, &healthServer{ready: ready})
 	for name := range server.GetServiceInfo() {
-		mux.Handle("/"+name+"/", server)
+		mux.Handle("/"+name+"/", web.Endpoint{Handler: server, Methods: http.MethodPost, Exempt: true})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/attestry/attestry/query/guardian"
 	"github.com/attestry/attestry/query/native"
 	"github.com/attestry/attestry/query/web"
+	"github.com/attestry/attestry/query/wormholescan"
 )
 
 const (
@@ -36,6 +37,10 @@ type ServeConfig struct {
 	Config
 	HTTP   string // host:port to listen on; port 0 takes a free one
 	Logger *zap.Logger
+	Limits web.Limits // of the query service
+	// StrictGuardian has the guardians' interface refuse what guardians refuse.
+	StrictGuardian bool
+	Version        string // of the program
 	// TraceProject is the Google Cloud project of the traces of requests, for the log;
 	// "" when it is not known.
 	TraceProject string
@@ -81,6 +86,7 @@ func Serve(ctx context.Context, c ServeConfig) (err error) {
 	g.Go(func() error { return s.serveHTTP(ctx) })
 	g.Go(func() error { return s.publisher.Run(ctx) })
 	g.Go(func() error { s.sweep(ctx); return nil })
+	g.Go(func() error { return s.count(ctx) })
 	if s.store != nil {
 		g.Go(func() error { return s.store.watch(ctx) })
 	}
@@ -182,9 +188,10 @@ func (s *Server) close() error {
 
 func (s *Server) serveHTTP(ctx context.Context) error {
 	mux := http.NewServeMux()
-	service := s.Query()
+	service := s.service()
 	native.Register(mux, service)
-	guardian.Register(mux, service)
+	guardian.Register(mux, guardian.Config{Service: service, Sets: s.Verifier.Sets, Strict: s.cfg.StrictGuardian})
+	wormholescan.Register(mux, wormholescan.Config{Service: service, Ready: s.Store.CheckOpen, Version: s.cfg.Version})
 	web.Register(mux, web.Ops{
 		Ready:    map[string]web.Check{"store": s.Store.CheckOpen},
 		Health:   map[string]web.Check{"redis": func(ctx context.Context) error { return s.redis.Ping(ctx).Err() }},
@@ -193,7 +200,7 @@ func (s *Server) serveHTTP(ctx context.Context) error {
 	registerGRPC(mux, s.Store.CheckOpen)
 	server, err := web.NewServer(web.Config{
 		Routes: mux, Logger: s.log.Named("http"), Registerer: s.registry,
-		TraceProject: s.cfg.TraceProject, ShutdownTimeout: shutdownTimeout,
+		Limits: s.cfg.Limits, TraceProject: s.cfg.TraceProject, ShutdownTimeout: shutdownTimeout,
 	})
 	if err != nil {
 		return err

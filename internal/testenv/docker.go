@@ -152,7 +152,7 @@ func (d *Docker) image(short, name string, standIn func() (map[string]string, er
 
 // BuildImage builds an image of a Dockerfile, and of files by their path in the build's
 // context, and returns its name. It stays in the engine, so that the next build has
-// little to do.
+// little to do, and takes the place of the one before it.
 func (d *Docker) BuildImage(repo, dockerfile string, files map[string]string, args map[string]string) string {
 	d.t.Helper()
 	archive, err := buildContext(dockerfile, files)
@@ -169,9 +169,23 @@ func (d *Docker) BuildImage(repo, dockerfile string, files map[string]string, ar
 	}}
 	ctx, cancel := context.WithTimeout(d.t.Context(), imageTimeout)
 	defer cancel()
+	engine := d.provider.Client()
+	before, _ := engine.ImageInspect(ctx, repo+":"+standInTag) // none, the first time
 	name, err := d.provider.BuildImage(ctx, request)
 	if err != nil {
 		d.t.Fatalf("build the image %s: %v\n%s", repo, err, &log)
+	}
+	after, err := engine.ImageInspect(ctx, name)
+	if err != nil {
+		d.t.Fatalf("inspect the image %s: %v", repo, err)
+	}
+	if before.ID != "" && before.ID != after.ID {
+		// Left without a name, one would stay for each change of the program. One in use by
+		// another test is refused.
+		_, err := engine.ImageRemove(ctx, before.ID, client.ImageRemoveOptions{PruneChildren: true})
+		if err != nil {
+			d.t.Logf("the image before this one stays: %v", err)
+		}
 	}
 	return name
 }

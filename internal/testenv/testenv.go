@@ -22,6 +22,7 @@ const (
 	requireVar = "ATTESTRY_REQUIRE"
 	seedVar    = "ATTESTRY_SEED"
 	cbtVar     = "CBTEMULATOR"
+	clientsVar = "ATTESTRY_CLIENTS"
 )
 
 // Seed returns the seed for the random choices of t: the value of

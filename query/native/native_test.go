@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,11 +21,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/attestry/attestry/archive"
+	"github.com/attestry/attestry/bigtable/schema"
 	"github.com/attestry/attestry/query"
 	"github.com/attestry/attestry/query/internal/querytest"
 	"github.com/attestry/attestry/query/native"
 	"github.com/attestry/attestry/query/web"
 	"github.com/attestry/attestry/vaa"
+	"github.com/attestry/attestry/vaa/payload"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -49,7 +52,8 @@ var knownSets = sync.OnceValues(func() (map[vaa.Network]vaa.GuardianSets, error)
 type harness struct {
 	http.Handler
 	archive *querytest.Archive
-	reader  *querytest.Reader
+	reader  *querytest.Reader // nil over a Bigtable server
+	store   archive.Store
 }
 
 func serve(t testing.TB, a *querytest.Archive) *harness {
@@ -58,14 +62,21 @@ func serve(t testing.TB, a *querytest.Archive) *harness {
 	known, err := knownSets()
 	must(t, err)
 	sets := known[network]
-	h := &harness{archive: a, reader: &querytest.Reader{Reader: a.Store}}
-	mux := http.NewServeMux()
-	native.Register(mux, query.New(h.reader, network, func() vaa.GuardianSets { return sets }))
-	web.Register(mux, web.Ops{})
-	if h.Handler, err = web.NewServer(web.Config{Routes: mux, Logger: zap.NewNop()}); err != nil {
-		t.Fatal(err)
-	}
+	h := &harness{archive: a, reader: &querytest.Reader{Reader: a.Store}, store: a.Store}
+	parts := query.Parts{Upgrades: a.Store, Rejects: a.Store, Journal: a.Store}
+	h.use(t, query.New(h.reader, network, func() vaa.GuardianSets { return sets }).With(parts))
 	return h
+}
+
+// use serves a service.
+func (h *harness) use(t testing.TB, s *query.Service) {
+	t.Helper()
+	mux := http.NewServeMux()
+	native.Register(mux, s)
+	web.Register(mux, web.Ops{})
+	var err error
+	h.Handler, err = web.NewServer(web.Config{Routes: mux, Logger: zap.NewNop()})
+	must(t, err)
 }
 
 func load(t testing.TB, network vaa.Network) *harness {
@@ -81,6 +92,14 @@ func (h *harness) do(method, target string, header ...string) *http.Response {
 	r := httptest.NewRequest(method, target, nil)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
+	}
+	return h.send(r)
+}
+
+func (h *harness) post(target, contentType string, body []byte) *http.Response {
+	r := httptest.NewRequest(http.MethodPost, target, bytes.NewReader(body))
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
 	}
 	return h.send(r)
 }
@@ -200,7 +219,11 @@ func TestGolden(t *testing.T) {
 		{"unknown-path", "/v2/attestations", 404},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			golden(t, c.name, h.get(t, c.target, c.status))
+			res := h.do(http.MethodGet, c.target, "X-Request-Id", "golden")
+			if res.StatusCode != c.status {
+				t.Errorf("status %d, want %d", res.StatusCode, c.status)
+			}
+			golden(t, c.name, readAll(t, res))
 		})
 	}
 }
@@ -244,7 +267,7 @@ func TestCollectedVAAs(t *testing.T) {
 				Digest           string `json:"digest"`
 				GuardianSetIndex uint32 `json:"guardianSetIndex"`
 				Signatures       int    `json:"signatures"`
-				Guardians        []int  `json:"guardians"`
+				Guardians        []struct{ Index int }
 				VAA              []byte `json:"vaa"`
 			}
 			type facts struct {
@@ -261,7 +284,10 @@ func TestCollectedVAAs(t *testing.T) {
 			got.Versions = nil
 			found := false
 			for _, v := range versions {
-				want := version{c.Digest, c.GuardianSetIndex, len(c.SignerIndices), c.SignerIndices, c.VAA}
+				want := version{c.Digest, c.GuardianSetIndex, len(c.SignerIndices), nil, c.VAA}
+				for _, index := range c.SignerIndices {
+					want.Guardians = append(want.Guardians, struct{ Index int }{index})
+				}
 				found = found || cmp.Equal(v, want)
 			}
 			if !found {
@@ -270,8 +296,21 @@ func TestCollectedVAAs(t *testing.T) {
 			if got.Digest != c.Digest {
 				continue // the message has another digest besides
 			}
+			state := query.StateQuorum
+			for _, v := range versions {
+				switch {
+				case v.Digest != c.Digest:
+					state = query.StateConflict
+				case v.GuardianSetIndex != versions[0].GuardianSetIndex && state == query.StateQuorum:
+					state = query.StateResigned
+				}
+			}
+			kind := c.PayloadKind
+			if kind == payload.KindGeneric {
+				kind = got.PayloadKind // a decoder may know more than the collection
+			}
 			want := facts{
-				query.StateQuorum, c.Digest, c.PayloadKind, time.Unix(c.Timestamp, 0).UTC(), c.Nonce, c.ConsistencyLevel,
+				state, c.Digest, kind, time.Unix(c.Timestamp, 0).UTC(), c.Nonce, c.ConsistencyLevel,
 				c.VAA[len(c.VAA)-c.PayloadLen:], nil,
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -329,6 +368,14 @@ func TestFormats(t *testing.T) {
 			t.Errorf("format %s: calls %v for %+v", format, calls, h.reader.Columns)
 		}
 	}
+	for accept, octets := range map[string]bool{
+		"application/octet-stream": true, "application/octet-stream;q=0.9, */*;q=0.1": true, "*/*": false, "application/json, application/octet-stream": false,
+	} {
+		res := h.do(http.MethodGet, "/v1/attestations/"+l.resigned.String(), "Accept", accept)
+		if got := bytes.Equal(readAll(t, res), raw); got != octets || !slices.Contains(res.Header.Values("Vary"), "Accept") {
+			t.Errorf("Accept %q: the bytes: %t, Vary %q", accept, got, res.Header.Values("Vary"))
+		}
+	}
 	body := h.get(t, "/v1/attestations/"+l.observed.String()+"?format=raw", 404)
 	if !bytes.Contains(body, []byte("no signed VAA")) {
 		t.Errorf("a message without quorum: %s", body)
@@ -348,12 +395,12 @@ func TestColumns(t *testing.T) {
 		{"?column=Nonce", archive.Columns{Qualifiers: []string{"Nonce", "Digest"}}, []string{"nonce"}},
 		{"?family=MessagePublication&column=RecordedAt", archive.Columns{Qualifiers: []string{"RecordedAt", "Digest"}}, []string{"recordedAt"}},
 		{"?family=QuorumState&column=Conflict.", archive.Columns{Qualifiers: []string{"Conflict.", "Digest"}}, []string{"conflicts"}},
-		{"?family=MessagePublication", archive.Columns{Families: []string{"MessagePublication"}}, []string{
+		{"?family=MessagePublication", archive.Columns{Qualifiers: append(schema.Columns(schema.MessagePublication), "Conflict.")}, []string{
 			"consistencyLevel", "decoded", "digestSingle", "guardianSetExpiresAt", "guardianSetIndex", "initiatingTxId", "links", "nonce", "payload",
 			"payloadKind", "recordedAt", "state", "timestamp", "vanished", "version",
 		}},
-		{"?family=QuorumState", archive.Columns{Qualifiers: []string{"SignedVAA", "RecordedAt", "Conflict.", "Other.", "Signature.", "Digest"}}, []string{
-			"conflicts", "decoded", "digestSingle", "evidence", "guardianSetExpiresAt", "payloadKind", "signedVaa", "state", "versions",
+		{"?family=QuorumState", archive.Columns{Qualifiers: []string{"SignedVAA", "RecordedAt", "Conflict.", "Other.", "Signature.", "Digest", "Vanished."}}, []string{
+			"conflicts", "decoded", "digestSingle", "evidence", "guardianSetExpiresAt", "payloadKind", "repair", "signedVaa", "state", "versions",
 		}},
 	} {
 		var got map[string]any

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attestry/attestry/archive"
@@ -90,7 +91,7 @@ func TestWalks(t *testing.T) {
 	for limit := 1; limit <= 100; limit++ {
 		a, keys := filled(t, r, 105)
 		h := serve(t, a)
-		for _, order := range []string{"asc", "desc"} {
+		for _, order := range []string{"asc", "desc", "asc&from=1", "desc&to=1700000000"} {
 			inserted, pages := map[string]bool{}, 0
 			got := h.walk(t, fmt.Sprintf("/v1/attestations?order=%s&limit=%d&column=Nonce", order, limit), func() {
 				if pages++; pages%16 == 1 {
@@ -101,7 +102,7 @@ func TestWalks(t *testing.T) {
 			if len(slices.Compact(slices.Clone(sorted))) != len(got) {
 				t.Fatalf("limit %d %s: a row is there twice", limit, order)
 			}
-			if order == "desc" {
+			if strings.HasPrefix(order, "desc") {
 				slices.Reverse(sorted)
 			}
 			if !slices.Equal(got, sorted) {
@@ -205,6 +206,21 @@ func TestForeignCursors(t *testing.T) {
 		"/v1/attestations?limit=1&chain=2&emitter=" + emitter,
 		"/v1/attestations?limit=1&chain=2&emitter=" + emitter + "&firstSequence=0",
 		"/v1/attestations?limit=1&chain=2&emitter=" + emitter + "&lastSequence=18446744073709551615",
+		"/v1/attestations?limit=1&from=0",
+		"/v1/attestations?limit=1&from=1",
+		"/v1/attestations?limit=1&to=4294967295",
+		"/v1/attestations?limit=1&from=0&order=desc",
+		"/v1/attestations?limit=1&from=0&chain=2",
+		"/v1/attestations?limit=1&from=0&signed=false",
+		"/v1/attestations?limit=1&signed=false",
+		"/v1/attestations?limit=1&signed=true",
+		"/v1/attestations?limit=1&linked=true",
+		"/v1/attestations?limit=1&payloadPrefix=00",
+		"/v1/attestations?limit=1&payloadPrefix=0000",
+		"/v1/attestations?limit=1&guardianSetIndex=0",
+		"/v1/recent?limit=1",
+		"/v1/recent?limit=1&chain=2",
+		"/v1/emitters?limit=1&chain=2",
 		"/v1/tx/abc?limit=1",
 		"/v1/tx/abc?limit=1&chain=30",
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -44,25 +45,39 @@ func Register(mux *http.ServeMux, o Ops) {
 		all = map[string]Check{}
 	}
 	maps.Copy(all, o.Health)
-	mux.Handle("/livez", Get(func(w http.ResponseWriter, _ *http.Request) error {
+	exempt := func(h func(http.ResponseWriter, *http.Request) error) http.Handler {
+		return Endpoint{Handler: orError(h), Methods: getMethods, Exempt: true}
+	}
+	mux.Handle("/livez", exempt(func(w http.ResponseWriter, _ *http.Request) error {
 		WriteStatus(w, http.StatusOK, report{Status: "ok", Checks: map[string]result{}})
 		return nil
 	}))
-	mux.Handle("/readyz", Get(checks(o.Ready, "not ready")))
-	mux.Handle("/health", Get(checks(all, "degraded")))
+	mux.Handle("/readyz", exempt(checks(o.Ready, "not ready")))
+	mux.Handle("/health", exempt(checks(all, "degraded")))
 	metrics := promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{})
-	mux.Handle("/metrics", Get(func(w http.ResponseWriter, r *http.Request) error {
+	mux.Handle("/metrics", exempt(func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Cache-Control", noStore)
 		metrics.ServeHTTP(w, r)
 		return nil
 	}))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		missing := &query.Error{Code: query.NotFound, Message: "no such path"}
-		if strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
-			WriteError(w, r, missing) // 404 is what its clients take for a service that is not here
-			return
-		}
-		Get(func(http.ResponseWriter, *http.Request) error { return missing }).ServeHTTP(w, r)
+		WriteError(w, r, missing(w, r))
 	})
+}
+
+// missing tells what is wrong with a request for a path that nobody has.
+func missing(w http.ResponseWriter, r *http.Request) error {
+	switch {
+	case isGRPC(r): // 404 is what its clients take for a service that is not here
+	case !IsGet(r):
+		w.Header().Set("Allow", getMethods)
+		return &query.Error{Code: query.MethodNotAllowed, Message: "method " + r.Method + " is not allowed here: use GET or HEAD"}
+	case strings.ContainsRune(r.URL.Path, 0):
+		return query.Invalid("path", "the path has a zero byte")
+	case !utf8.ValidString(r.URL.Path):
+		return query.Invalid("path", "the path is no UTF-8")
+	}
+	return &query.Error{Code: query.NotFound, Message: "no such path"}
 }
 
 // report is the JSON of /livez, /readyz and /health.

@@ -12,26 +12,52 @@ import (
 	"go.uber.org/zap"
 )
 
-// Limits of a connection and a request. A handler that streams lifts the write
-// timeout for itself, by http.ResponseController.
+// Limits of a connection and a request.
 const (
 	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 15 * time.Second
-	writeTimeout      = 30 * time.Second
+	readTimeout       = 15 * time.Second // of header and body
 	idleTimeout       = 2 * time.Minute
+	pingTimeout       = 30 * time.Second // silence on HTTP/2 after which the client is asked whether it lives
 	maxHeaderBytes    = 32 << 10
 	maxBodyBytes      = 1 << 20
-	defaultShutdown   = 15 * time.Second
+
+	defaultInWork       = 256
+	defaultWriteTimeout = 30 * time.Second
+	defaultShutdown     = 15 * time.Second
 )
+
+// Limits are who may ask, and how much. The zero value lets any page of any origin and
+// anybody ask without a limit.
+type Limits struct {
+	// Origins are those whose pages may read answers, as ParseOrigins returns them; nil
+	// is any.
+	Origins []string
+	// Keys are the API keys that X-Api-Key may hold; without any it is not looked at.
+	Keys []Key
+	// PerMinute is how many requests an address may make in a minute, an IPv6 /64
+	// counting as one; 0 is any number. One with a key has the key's limit instead.
+	PerMinute int
+	// TrustedProxies is the number of addresses at the end of X-Forwarded-For that
+	// proxies of ours have put there; 0 goes by the connection.
+	TrustedProxies int
+}
 
 // Config is what a Server is made of.
 type Config struct {
 	Routes     *http.ServeMux        // its patterns label the metrics
 	Logger     *zap.Logger           // faults of the server at error level, requests at debug level
 	Registerer prometheus.Registerer // gets the metrics of requests; nil for none
+	Limits     Limits
 	// TraceProject is the Google Cloud project that the traces of requests are in; ""
 	// keeps traces out of the log.
 	TraceProject string
+	// InWork bounds the requests in work at once, streams and the state of the program
+	// apart; those beyond get 503. 0 is 256.
+	InWork int
+	// WriteTimeout bounds the time from a request's header to when the client has taken
+	// the answer, and of a stream that of each write; then the connection, or the HTTP/2
+	// stream, is cut. 0 is 30 s.
+	WriteTimeout time.Duration
 	// ShutdownTimeout bounds how long Run waits for requests in flight at its end;
 	// 0 is 15 s.
 	ShutdownTimeout time.Duration
@@ -43,6 +69,11 @@ type Server struct {
 	logger       *zap.Logger
 	metrics      *metrics
 	traceProject string
+	limits       Limits
+	cors         cors
+	limiter      *limiter
+	work         chan struct{} // one for each request in work
+	writeTimeout time.Duration
 	shutdown     time.Duration
 }
 
@@ -53,11 +84,20 @@ func NewServer(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	limiter, err := newLimiter()
+	if err != nil {
+		return nil, err
+	}
 	return &Server{
 		routes:       c.Routes,
 		logger:       c.Logger,
 		metrics:      m,
 		traceProject: c.TraceProject,
+		limits:       c.Limits,
+		cors:         newCORS(c.Limits.Origins),
+		limiter:      limiter,
+		work:         make(chan struct{}, cmp.Or(c.InWork, defaultInWork)),
+		writeTimeout: cmp.Or(c.WriteTimeout, defaultWriteTimeout),
 		shutdown:     cmp.Or(c.ShutdownTimeout, defaultShutdown),
 	}, nil
 }
@@ -84,9 +124,10 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		ErrorLog:          errorLog,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
+		WriteTimeout:      s.writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: pingTimeout, WriteByteTimeout: s.writeTimeout},
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ln) }()

@@ -3,9 +3,12 @@ package payload_test
 import (
 	"bufio"
 	"bytes"
+	stdcmp "cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +48,20 @@ type fields struct {
 	NewContract    string       `json:"new_contract"`
 	ForeignChain   vaa.ChainID  `json:"foreign_chain"`
 	ForeignEmitter string       `json:"foreign_emitter"`
+	Token          string       `json:"token"` // of Circle deposits, as the next three
+	SourceDomain   uint32       `json:"source_domain"`
+	TargetDomain   uint32       `json:"target_domain"`
+	Nonce          uint64       `json:"nonce"`
+	Magic          string       `json:"magic"` // of Pyth's payloads, as the next two
+	Slot           uint64       `json:"slot"`
+	Version        string       `json:"version"`
+	Inner          string       `json:"inner"` // of native token transfers
+}
+
+// mapped are the kinds that the record names otherwise, by message.
+var mapped = map[string]string{
+	"5/000000000000000000000000f18f923480dc144326e6c65d4f3d47aa459bb41c/1353":   "mayan:opaque",
+	"23/000000000000000000000000f18f923480dc144326e6c65d4f3d47aa459bb41c/15603": "mayan:opaque",
 }
 
 func readCollected(t testing.TB, name string) []collected {
@@ -66,6 +83,9 @@ func readCollected(t testing.TB, name string) []collected {
 	return all
 }
 
+// paying are the kinds that pay somebody.
+var paying = []string{payload.KindTransfer, payload.KindTransferWithPayload, payload.KindNFTTransfer}
+
 func TestCollectedPayloads(t *testing.T) {
 	t.Parallel()
 	var count, compared int
@@ -77,8 +97,11 @@ func TestCollectedPayloads(t *testing.T) {
 				t.Fatal(err)
 			}
 			kind, decoded, err := payload.Decode(network, &v.Body)
-			if kind != c.PayloadKind {
-				t.Errorf("%s %s from %s: kind %s (%v), want %s", network, c.Digest, v.MessageID(), kind, err, c.PayloadKind)
+			if want := stdcmp.Or(mapped[v.MessageID().String()], c.PayloadKind); kind != want {
+				t.Errorf("%s %s from %s: kind %s (%v), want %s", network, c.Digest, v.MessageID(), kind, err, want)
+			}
+			if decoded == nil && err == nil && kind != payload.KindGeneric {
+				t.Errorf("%s %s: %s is not decoded, without a reason", network, c.Digest, kind)
 			}
 			got, ok := recorded(decoded)
 			if !ok {
@@ -89,12 +112,12 @@ func TestCollectedPayloads(t *testing.T) {
 			if diff := cmp.Diff(c.Decoded, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s %s: %s", network, c.Digest, diff)
 			}
-			if _, _, ok := payload.Recipient(kind, decoded); ok != (kind == payload.KindTransfer || kind == payload.KindTransferWithPayload) {
+			if _, _, ok := payload.Recipient(kind, decoded); ok != slices.Contains(paying, kind) {
 				t.Errorf("%s %s: recipient %t of %s", network, c.Digest, ok, kind)
 			}
 		}
 	}
-	if count != 578 || compared < 300 {
+	if count != 578 || compared < 500 {
 		t.Errorf("%d VAAs, want 578; fields of %d compared", count, compared)
 	}
 }
@@ -136,64 +159,22 @@ func recorded(decoded any) (fields, bool) {
 			f.ForeignChain, f.ForeignEmitter = details.Emitter.Chain, details.Emitter.Address.String()
 		}
 		return f, true
+	case *payload.CircleDeposit:
+		return fields{
+			Token: d.Token.Address.String(), Amount: d.Amount.String(), SourceDomain: d.SourceDomain, TargetDomain: d.TargetDomain, Nonce: d.Nonce,
+		}, true
+	case *payload.MerkleRoot:
+		return fields{Magic: "AUWV", Slot: d.Slot}, true
+	case *payload.PriceBatch:
+		return fields{Magic: "P2WH", Version: fmt.Sprintf("%d.%d", d.VersionMajor, d.VersionMinor)}, true
+	case *payload.PythGovernance:
+		return fields{Magic: "PTGM", Module: float64(d.Module), Action: d.Action}, true
+	case *payload.NTTMessage:
+		f := fields{}
+		if d.ManagerMessage != nil && d.ManagerMessage.Nested != nil && d.ManagerMessage.Nested.Kind == "ntt:NativeTokenTransfer" {
+			f.Inner = "ntt-transfer"
+		}
+		return f, true
 	}
 	return fields{}, false
-}
-
-// recordedEmitters are those of testdata/vaas/chains.json.
-type recordedEmitters struct {
-	TokenBridge string   `json:"token_bridge_emitter"`
-	NFTBridge   string   `json:"nft_bridge_emitter"`
-	Relayers    []string `json:"wormhole_relayer_emitters"`
-	Circle      string   `json:"cctp_emitter"`
-}
-
-// TestRecordedEmitters sends from every emitter that the SDKs know a payload that only that kind of contract sends.
-func TestRecordedEmitters(t *testing.T) {
-	t.Parallel()
-	b, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vaas", "chains.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct {
-		Chains []struct {
-			ID       vaa.ChainID                 `json:"id"`
-			Emitters map[string]recordedEmitters `json:"emitters"`
-		} `json:"chains"`
-	}
-	if err := json.Unmarshal(b, &file); err != nil {
-		t.Fatal(err)
-	}
-	var count int
-	check := func(network vaa.Network, chain vaa.ChainID, emitter, kind string, bytes []byte) {
-		if emitter == "" {
-			return
-		}
-		count++
-		address, err := vaa.ParseAddress(chain, emitter)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body := &vaa.Body{EmitterChain: chain, EmitterAddress: address, Payload: bytes}
-		if got, _, err := payload.Decode(network, body); got != kind {
-			t.Errorf("%s %s %s: %s (%v), want %s", network, chain, emitter, got, err, kind)
-		}
-	}
-	for _, chain := range file.Chains {
-		for name, emitters := range chain.Emitters {
-			network, err := vaa.ParseNetwork(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			check(network, chain.ID, emitters.TokenBridge, payload.KindTransfer, transferBytes())
-			check(network, chain.ID, emitters.NFTBridge, "nft-bridge:Transfer", nftBytes())
-			for _, relayer := range emitters.Relayers {
-				check(network, chain.ID, relayer, "relayer:DeliveryInstruction", []byte{1})
-			}
-			check(network, chain.ID, emitters.Circle, "cctp:CircleIntegrationDeposit", circleBytes())
-		}
-	}
-	if count < 190 {
-		t.Errorf("only %d emitters", count)
-	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/attestry/attestry/vaa"
 )
 
-// contract is what an emitter is, and so what its payloads mean.
+// contract is what a known contract is, and so what the payloads mean that it sends or, if it redeems transfers, that are for it.
 type contract uint8
 
 const (
@@ -16,74 +16,97 @@ const (
 	tokenBridge
 	nftBridge
 	relayer
+	relayerOrManager // a test emitter that stands for a relayer and for one who asks delegated managers to sign
 	circleIntegration
 	pyth
+	mayan
+	tokenBridgeRelayer // redeems, as those that follow
+	tokenBridgeExecutor
+	tbtcGateway
+	gateway
 )
 
-// emitter is one row of the table of known emitters.
-type emitter struct {
+// knownContract is one row of the table of known contracts.
+type knownContract struct {
 	network  vaa.Network
 	chain    vaa.ChainID
 	address  string // 64 lower-case hex digits
 	contract contract
 }
 
-func (e emitter) compare(other emitter) int {
-	return cmp.Or(cmp.Compare(e.network, other.network), cmp.Compare(e.chain, other.chain), cmp.Compare(e.address, other.address))
+func (c knownContract) compare(other knownContract) int {
+	return cmp.Or(cmp.Compare(c.network, other.network), cmp.Compare(c.chain, other.chain), cmp.Compare(c.address, other.address))
 }
 
-// contractOf returns what the emitter of a body is. The same address may be different things on different chains and networks
+// contractOf returns what the contract at an address is. The same address may be different things on different chains and networks
 // (0x5a58505a… is Polygon's token bridge and BSC's NFT bridge), so all three make the key.
 //
-// The development network has no fixed emitters: it also counts those of mainnet, of which it is often a fork.
-func contractOf(network vaa.Network, body *vaa.Body) contract {
-	if chain, address := vaa.GovernanceEmitter(); body.EmitterChain == chain && body.EmitterAddress == address {
+// The development network has no fixed contracts: it also counts those of mainnet, of which it is often a fork.
+func contractOf(network vaa.Network, chain vaa.ChainID, address vaa.Address) contract {
+	if governor, emitter := vaa.GovernanceEmitter(); chain == governor && address == emitter {
 		return governance
 	}
-	key := emitter{network: network, chain: body.EmitterChain, address: body.EmitterAddress.String()}
-	if at, ok := slices.BinarySearchFunc(emitters[:], key, emitter.compare); ok {
-		return emitters[at].contract
+	key := knownContract{network: network, chain: chain, address: address.String()}
+	if at, ok := slices.BinarySearchFunc(contracts[:], key, knownContract.compare); ok {
+		return contracts[at].contract
 	}
 	if network == vaa.Devnet {
-		return contractOf(vaa.Mainnet, body)
+		return contractOf(vaa.Mainnet, chain, address)
 	}
 	return unknownContract
 }
 
-// emitters lists the known emitters in ascending order of network, chain and address. It is never written to. Bridges and relayers
-// are those of the SDKs, and a test compares them with testdata/vaas/chains.json. Pyth's emitters are those that its contracts
-// are configured with; the Circle Integration on Solana and on Goerli is in no SDK table and was taken from signed VAAs.
-var emitters = [...]emitter{
+// contracts lists the known contracts in ascending order of network, chain and address. It is never written to. Bridges, relayers and
+// what redeems are those of the SDKs, and a test compares them with testdata/vaas/chains.json. Pyth's emitters are those that its
+// contracts are configured with; the Circle Integration on Solana and on Goerli is in no SDK table and was taken from signed VAAs,
+// as was Mayan's contract (as public code of integrators names it) on the chains that it was seen on.
+var contracts = [...]knownContract{
+	{vaa.Mainnet, 1, "0d3805c868ad5053fd5e83ebc18bbd3a089e3811c523f319a6ba9e77a7bbc556", tokenBridgeExecutor},
 	{vaa.Mainnet, 1, "0def15a24423e1edd1a5ab16f557b9060303ddbab8c803d2ee48f4b78a1cfd6b", nftBridge},
+	{vaa.Mainnet, 1, "2b89b45cb77bbcf736ba3172bd333a6e16bbc97fa72470c6bc4063ef074e976b", tokenBridgeRelayer},
 	{vaa.Mainnet, 1, "5635979a221c34931e32620b9293a463065555ea71fe97cd6237ade875b12e9e", pyth},
+	{vaa.Mainnet, 1, "69a22dc2e01ecd2ae40864822d4406ff8aed4e2b8932385dabe818422ff67e1b", tbtcGateway},
 	{vaa.Mainnet, 1, "6bb14509a612f01fbbc4cffeebd4bbfb492a86df717ebe92eb6df432a3f00a25", pyth},
 	{vaa.Mainnet, 1, "74e70ed52464f997369bbefd141d8a2d9dd3cd15e1f21b37bce18f45e0e923b2", circleIntegration},
 	{vaa.Mainnet, 1, "ec7372995d5cc8732397fb0ad35c0121e0eaa90d26f828a534cab54391b3a4f5", tokenBridge},
 	{vaa.Mainnet, 2, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 2, "0000000000000000000000003ee18b2214aff97000d974cf647e7c347e8fa585", tokenBridge},
 	{vaa.Mainnet, 2, "0000000000000000000000006ffd7ede62328b3af38fcd61461bbfc52f5651fe", nftBridge},
+	{vaa.Mainnet, 2, "000000000000000000000000a8969f3f8d97b3ed89d4e2ec19b6b0cfd504b212", tokenBridgeExecutor},
 	{vaa.Mainnet, 2, "000000000000000000000000aada05bd399372f0b0463744c09113c137636f6a", circleIntegration},
+	{vaa.Mainnet, 2, "000000000000000000000000cafd2f0a35a4459fa40c0517e17e6fa2939441ca", tokenBridgeRelayer},
 	{vaa.Mainnet, 3, "0000000000000000000000007cf7b764e38a0a5e967972c1df77d432510564e2", tokenBridge},
+	{vaa.Mainnet, 4, "0000000000000000000000002513515340ff71dd5af02fc1bdb9615704d91524", tokenBridgeExecutor},
 	{vaa.Mainnet, 4, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 4, "0000000000000000000000005a58505a96d1dbf8df91cb21b54419fc36e93fde", nftBridge},
 	{vaa.Mainnet, 4, "000000000000000000000000b6f6d86a8f9879a9c87f643768d9efc38c1da6e7", tokenBridge},
+	{vaa.Mainnet, 4, "000000000000000000000000cafd2f0a35a4459fa40c0517e17e6fa2939441ca", tokenBridgeRelayer},
+	{vaa.Mainnet, 5, "00000000000000000000000009959798b95d00a3183d20fac298e4594e599eab", tbtcGateway},
 	{vaa.Mainnet, 5, "0000000000000000000000000ff28217dcc90372345954563486528aa865cdd6", circleIntegration},
+	{vaa.Mainnet, 5, "0000000000000000000000001d98ca4221516b9ac4869f5cea7e6bb9c41609d6", tokenBridgeExecutor},
 	{vaa.Mainnet, 5, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 5, "0000000000000000000000005a58505a96d1dbf8df91cb21b54419fc36e93fde", tokenBridge},
 	{vaa.Mainnet, 5, "00000000000000000000000090bbd86a6fe93d3bc3ed6335935447e75fab7fcf", nftBridge},
+	{vaa.Mainnet, 5, "000000000000000000000000cafd2f0a35a4459fa40c0517e17e6fa2939441ca", tokenBridgeRelayer},
+	{vaa.Mainnet, 5, "000000000000000000000000f18f923480dc144326e6c65d4f3d47aa459bb41c", mayan},
 	{vaa.Mainnet, 6, "00000000000000000000000009fb06a271faff70a651047395aaeb6265265f13", circleIntegration},
 	{vaa.Mainnet, 6, "0000000000000000000000000e082f06ff657d94310cb8ce8b0d9a04541d8052", tokenBridge},
 	{vaa.Mainnet, 6, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
+	{vaa.Mainnet, 6, "0000000000000000000000008849f05675e034b54506cab84450c8c82694a786", tokenBridgeExecutor},
+	{vaa.Mainnet, 6, "000000000000000000000000cafd2f0a35a4459fa40c0517e17e6fa2939441ca", tokenBridgeRelayer},
 	{vaa.Mainnet, 6, "000000000000000000000000f7b6737ca9c4e08ae573f75a97b73d7a813f5de5", nftBridge},
 	{vaa.Mainnet, 7, "00000000000000000000000004952d522ff217f40b5ef3cbf659eca7b952a6c1", nftBridge},
 	{vaa.Mainnet, 7, "0000000000000000000000005848c791e09901b40a9ef749f2a6735b418d7564", tokenBridge},
 	{vaa.Mainnet, 8, "67e93fa6c8ac5c819990aa7340c0c16b508abb1178be9b30d024b8ac25193d45", tokenBridge},
 	{vaa.Mainnet, 9, "00000000000000000000000051b5123a7b0f9b2ba265f9c4c8de7d78d52f510f", tokenBridge},
 	{vaa.Mainnet, 9, "0000000000000000000000006dcc0484472523ed9cdc017f711bcbf909789284", nftBridge},
+	{vaa.Mainnet, 10, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 10, "0000000000000000000000007c9fc5741288cdfdd83ceb07f3ea7e22618d79d2", tokenBridge},
 	{vaa.Mainnet, 10, "000000000000000000000000a9c7119abda80d4a4e0c06c8f4d8cf5893234535", nftBridge},
+	{vaa.Mainnet, 11, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 11, "000000000000000000000000ae9d7fe007b3327aa64a32824aaac52c42a6e624", tokenBridge},
 	{vaa.Mainnet, 11, "000000000000000000000000b91e3638f82a1facb28690b37e3aae45d2c33808", nftBridge},
+	{vaa.Mainnet, 12, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 12, "000000000000000000000000ae9d7fe007b3327aa64a32824aaac52c42a6e624", tokenBridge},
 	{vaa.Mainnet, 12, "000000000000000000000000b91e3638f82a1facb28690b37e3aae45d2c33808", nftBridge},
 	{vaa.Mainnet, 13, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
@@ -92,72 +115,120 @@ var emitters = [...]emitter{
 	{vaa.Mainnet, 14, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 14, "000000000000000000000000796dff6d74f3e27060b71255fe517bfb23c93eed", tokenBridge},
 	{vaa.Mainnet, 14, "000000000000000000000000a6a377d75ca5c9052c9a77ed1e865cc25bd97bf3", nftBridge},
+	{vaa.Mainnet, 14, "000000000000000000000000cafd2f0a35a4459fa40c0517e17e6fa2939441ca", tokenBridgeRelayer},
+	{vaa.Mainnet, 14, "000000000000000000000000e478dee705beae591395b08934fa19f54df316be", tokenBridgeExecutor},
 	{vaa.Mainnet, 15, "148410499d3fcda4dcfd68a1ebfcdddda16ab28326448d4aae4d2f0465cdfcb7", tokenBridge},
 	{vaa.Mainnet, 16, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 16, "000000000000000000000000453cfbe096c0f8d763e8c5f24b441097d577bde2", nftBridge},
 	{vaa.Mainnet, 16, "000000000000000000000000b1731c586ca89a23809861c6103f0b96b3f57d92", tokenBridge},
+	{vaa.Mainnet, 16, "000000000000000000000000cafd2f0a35a4459fa40c0517e17e6fa2939441ca", tokenBridgeRelayer},
+	{vaa.Mainnet, 16, "000000000000000000000000f6b9616c63fa48d07d82c93ce02b5d9111c51a3d", tokenBridgeExecutor},
 	{vaa.Mainnet, 18, "a463ad028fb79679cfc8ce1efba35ac0e77b35080a1abe9bebe83461f176b0a3", tokenBridge},
 	{vaa.Mainnet, 19, "00000000000000000000000045dbea4617971d93188eda21530bc6503d153313", tokenBridge},
+	{vaa.Mainnet, 21, "57f4e0ba41a7045e29d435bc66cc4175f381eb700e6ec16d4fdfe92e5a4dff9f", tokenBridgeRelayer},
+	{vaa.Mainnet, 21, "9b68b36399a3cd87680878d72253b3e8fdf82edb8ed74f7ec440b8bddd51f85d", tokenBridgeExecutor},
 	{vaa.Mainnet, 21, "ccceeb29348f71bdd22ffef43a2a19c1f5b5e17c5cca5411529120182672ade5", tokenBridge},
 	{vaa.Mainnet, 22, "0000000000000000000000000000000000000000000000000000000000000001", tokenBridge},
 	{vaa.Mainnet, 22, "0000000000000000000000000000000000000000000000000000000000000005", nftBridge},
+	{vaa.Mainnet, 23, "00000000000000000000000004c98824a64d75cd1e9bc418088b4c9a99048153", tokenBridgeExecutor},
 	{vaa.Mainnet, 23, "0000000000000000000000000b2402144bb366a632d14b83f244d2e0e21bd39c", tokenBridge},
+	{vaa.Mainnet, 23, "0000000000000000000000001293a54e160d1cd7075487898d65266081a15458", tbtcGateway},
 	{vaa.Mainnet, 23, "0000000000000000000000002703483b1a5a7c577e8680de9df8be03c6f30e3c", circleIntegration},
 	{vaa.Mainnet, 23, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 23, "0000000000000000000000003dd14d553cfd986eac8e3bddf629d82073e188c8", nftBridge},
+	{vaa.Mainnet, 23, "000000000000000000000000ae8dc4a7438801ec4edc0b035eccccf3807f4cc1", tokenBridgeRelayer},
+	{vaa.Mainnet, 23, "000000000000000000000000f18f923480dc144326e6c65d4f3d47aa459bb41c", mayan},
+	{vaa.Mainnet, 24, "0000000000000000000000001293a54e160d1cd7075487898d65266081a15458", tbtcGateway},
 	{vaa.Mainnet, 24, "0000000000000000000000001d68124e65fafc907325e3edbf8c4d84499daa8b", tokenBridge},
 	{vaa.Mainnet, 24, "0000000000000000000000002703483b1a5a7c577e8680de9df8be03c6f30e3c", circleIntegration},
 	{vaa.Mainnet, 24, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
+	{vaa.Mainnet, 24, "00000000000000000000000037ac29617ae74c750a1e4d55990296baf9b8de73", tokenBridgeExecutor},
+	{vaa.Mainnet, 24, "000000000000000000000000ae8dc4a7438801ec4edc0b035eccccf3807f4cc1", tokenBridgeRelayer},
 	{vaa.Mainnet, 24, "000000000000000000000000fe8cd454b4a1ca468b57d79c0cc77ef5b6f64585", nftBridge},
 	{vaa.Mainnet, 26, "e101faedac5851e32b9b23b5f9411a8c2bac4aae3ed4dd7b811dd1a72ea4aa71", pyth},
 	{vaa.Mainnet, 26, "f8cd23c2ab91237730770bbea08d61005cdda0984348f3f6eecb559638c0bba0", pyth},
 	{vaa.Mainnet, 28, "8f9cf727175353b17a5f574270e370776123d90fd74956ae4277962b4fdee24c", tokenBridge},
 	{vaa.Mainnet, 30, "00000000000000000000000003fabb06fa052557143dc28efcfc63fc12843f1d", circleIntegration},
+	{vaa.Mainnet, 30, "00000000000000000000000009959798b95d00a3183d20fac298e4594e599eab", tbtcGateway},
 	{vaa.Mainnet, 30, "000000000000000000000000706f82e9bb5b0813501714ab5974216704980e31", relayer},
 	{vaa.Mainnet, 30, "0000000000000000000000008d2de8d2f73f1f4cab472ac9a881c9b123c79627", tokenBridge},
+	{vaa.Mainnet, 30, "000000000000000000000000ae8dc4a7438801ec4edc0b035eccccf3807f4cc1", tokenBridgeRelayer},
+	{vaa.Mainnet, 30, "000000000000000000000000d8b736ef27fc997b1d00f22fe37a58145d3bda07", tokenBridgeExecutor},
 	{vaa.Mainnet, 30, "000000000000000000000000da3adc6621b2677bef9ad26598e6939cf0d92f88", nftBridge},
+	{vaa.Mainnet, 32, "397ad473aee22d1cd2829ea2238cbffa8a61c9d8eea3a1f7ccf20dc14ca78188", gateway},
 	{vaa.Mainnet, 32, "86c5fd957e2db8389553e1728f9c27964b22a8154091ccba54d75f4b10c61f5e", tokenBridge},
 	{vaa.Mainnet, 34, "00000000000000000000000024850c6f61c438823f01b7a3bf2b89b72174fa9d", tokenBridge},
+	{vaa.Mainnet, 34, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 35, "00000000000000000000000024850c6f61c438823f01b7a3bf2b89b72174fa9d", tokenBridge},
+	{vaa.Mainnet, 35, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 36, "00000000000000000000000024850c6f61c438823f01b7a3bf2b89b72174fa9d", tokenBridge},
+	{vaa.Mainnet, 36, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
+	{vaa.Mainnet, 37, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 37, "0000000000000000000000005537857664b0f9efe38c9f320f75fef23234d904", tokenBridge},
 	{vaa.Mainnet, 38, "000000000000000000000000167e0752de62cb76efc0fbb165bd342c6e2bb251", tokenBridge},
+	{vaa.Mainnet, 39, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 39, "0000000000000000000000003ff72741fd67d6ad0668d93b41a09248f4700560", tokenBridge},
+	{vaa.Mainnet, 39, "000000000000000000000000faefa20cb3759aed2310e25015f05d62d8567a3f", tokenBridgeExecutor},
+	{vaa.Mainnet, 40, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 40, "0000000000000000000000003ff72741fd67d6ad0668d93b41a09248f4700560", tokenBridge},
+	{vaa.Mainnet, 40, "0000000000000000000000007c129bc8f6188d12c0d1bbde247f134148b97618", tokenBridgeExecutor},
+	{vaa.Mainnet, 43, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 43, "0000000000000000000000008b94bfe456b48a6025b92e11be393baa86e68410", tokenBridge},
+	{vaa.Mainnet, 44, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 44, "0000000000000000000000003ff72741fd67d6ad0668d93b41a09248f4700560", tokenBridge},
+	{vaa.Mainnet, 44, "0000000000000000000000009bca817f67f01557aed615130825a28f4c5f3b87", tokenBridgeExecutor},
 	{vaa.Mainnet, 45, "0000000000000000000000001520cc9e779c56dab5866bebfb885c86840c33d3", relayer},
+	{vaa.Mainnet, 45, "000000000000000000000000c0565bd29b34603c0383598e16843d95ae9c4f65", tokenBridgeExecutor},
 	{vaa.Mainnet, 45, "000000000000000000000000c309275443519adca74c9136b02a38ef96e3a1f6", tokenBridge},
+	{vaa.Mainnet, 46, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 46, "0000000000000000000000003ff72741fd67d6ad0668d93b41a09248f4700560", tokenBridge},
+	{vaa.Mainnet, 46, "0000000000000000000000004bfb47f4c8a904d2c24e73601d175fe3a38aab5b", tokenBridgeExecutor},
 	{vaa.Mainnet, 48, "0000000000000000000000000b2719cda2f10595369e6673cea3ee2edfa13ba7", tokenBridge},
+	{vaa.Mainnet, 48, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
+	{vaa.Mainnet, 48, "000000000000000000000000f7e051f93948415952a2239582823028daca948e", tokenBridgeExecutor},
+	{vaa.Mainnet, 50, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 50, "000000000000000000000000f97b81e513f53c7a6b57bd0b103a6c295b3096c5", tokenBridge},
+	{vaa.Mainnet, 51, "0d3805c868ad5053fd5e83ebc18bbd3a089e3811c523f319a6ba9e77a7bbc556", tokenBridgeExecutor},
 	{vaa.Mainnet, 51, "289e998e357c96dbfd8490b853595e0d48639ede2d1aed4a819edcc00165904c", tokenBridge},
+	{vaa.Mainnet, 55, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 57, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
+	{vaa.Mainnet, 57, "00000000000000000000000037bcc9d175124f77bfce68589d2a8090ef846b85", tokenBridgeExecutor},
 	{vaa.Mainnet, 57, "00000000000000000000000047f5195163270345fb4d7b9319eda8c64c75e278", tokenBridge},
+	{vaa.Mainnet, 64, "0000000000000000000000004eec1c908ad6e778664efb03386c429fe5710d77", tokenBridgeExecutor},
 	{vaa.Mainnet, 64, "000000000000000000000000f97b81e513f53c7a6b57bd0b103a6c295b3096c5", tokenBridge},
+	{vaa.Mainnet, 67, "000000000000000000000000584e4fecdfccd40b1f6b091c3d91ad6201ccadfd", tokenBridgeExecutor},
 	{vaa.Mainnet, 67, "000000000000000000000000ee12ebddf6e34a206e1798d185317c846bc21638", tokenBridge},
+	{vaa.Mainnet, 3104, "ae64091007e6ea18992097aa4fb68ee83f249ce912a8434f7d7e268804d98ff3", gateway},
 	{vaa.Mainnet, 3104, "aeb534c45c3049d380b9d9b966f9895f53abd4301bfaff407fa09dea8ae7a924", tokenBridge},
 	{vaa.Testnet, 1, "06f61a8a5a95c2444ef630196a09200603d92ba77103c7f34e09948e54e96d62", relayer},
+	{vaa.Testnet, 1, "0d3805c868ad5053fd5e83ebc18bbd3a089e3811c523f319a6ba9e77a7bbc556", tokenBridgeExecutor},
+	{vaa.Testnet, 1, "26867982468eea74f32b211f189995d6481c59e27e36b846b9dc026b3a708be5", tokenBridgeRelayer},
 	{vaa.Testnet, 1, "3b26409f8aaded3f5ddca184695aa6a0fa829b0c85caf84856324896d214ca98", tokenBridge},
 	{vaa.Testnet, 1, "63278d271099bfd491951b3e648f08b1c71631e4a53674ad43e8f9f98068c385", pyth},
 	{vaa.Testnet, 1, "752a49814e40b96b097207e4b53fdd330544e1e661653fbad4bc159cc28a839e", nftBridge},
 	{vaa.Testnet, 1, "a36234ef3749a2c94136b6345bceff450791ef1ebc99e918f16f8075a441bb24", pyth},
-	{vaa.Testnet, 1, "af528793be84ee2c922e2b27b7cae282a4d098f4fe528f35ded8c8c06d0b1090", relayer},
+	{vaa.Testnet, 1, "af528793be84ee2c922e2b27b7cae282a4d098f4fe528f35ded8c8c06d0b1090", relayerOrManager},
 	{vaa.Testnet, 1, "f346195ac02f37d60d4db8ffa6ef74cb1be3550047543a4a9ee9acf4d78697b0", pyth},
 	{vaa.Testnet, 2, "0000000000000000000000000a69146716b3a21622287efa1607424c663069a4", circleIntegration},
 	{vaa.Testnet, 2, "00000000000000000000000028d8f1be96f97c1387e94a53e00eccfb4e75175a", relayer},
+	{vaa.Testnet, 2, "0000000000000000000000009563a59c15842a6f322b10f69d1dd88b41f2e97b", tokenBridgeRelayer},
 	{vaa.Testnet, 2, "000000000000000000000000d8e4c2dbdd2e2bd8f1336ea691dbff6952b1a6eb", nftBridge},
 	{vaa.Testnet, 2, "000000000000000000000000f890982f9310df57d00f659cf4fd87e65aded8d7", tokenBridge},
 	{vaa.Testnet, 3, "0000000000000000000000000c32d68d8f22613f6b9511872dad35a59bfdf7f0", tokenBridge},
+	{vaa.Testnet, 4, "00000000000000000000000026e7e3869b781f360a108728ee8391cee6051e17", tokenBridgeExecutor},
 	{vaa.Testnet, 4, "00000000000000000000000080ac94316391752a193c1c47e27d382b507c93f3", relayer},
+	{vaa.Testnet, 4, "0000000000000000000000009563a59c15842a6f322b10f69d1dd88b41f2e97b", tokenBridgeRelayer},
 	{vaa.Testnet, 4, "0000000000000000000000009dcf9d205c9de35334d646bee44b2d2859712a09", tokenBridge},
 	{vaa.Testnet, 4, "000000000000000000000000cd16e5613ef35599dc82b24cb45b5a93d779f1ee", nftBridge},
 	{vaa.Testnet, 5, "0000000000000000000000000591c25ebd0580e0d4f27a82fc2e24e7489cb5e0", relayer},
 	{vaa.Testnet, 5, "0000000000000000000000002703483b1a5a7c577e8680de9df8be03c6f30e3c", circleIntegration},
 	{vaa.Testnet, 5, "000000000000000000000000377d55a7928c046e18eebb61977e714d2a76472a", tokenBridge},
 	{vaa.Testnet, 5, "00000000000000000000000051a02d0dcb5e52f5b92bdaa38fa013c91c7309a9", nftBridge},
+	{vaa.Testnet, 5, "0000000000000000000000009563a59c15842a6f322b10f69d1dd88b41f2e97b", tokenBridgeRelayer},
+	{vaa.Testnet, 6, "00000000000000000000000010ce9a35883c44640e8b12fea4cc1e77f77d8c52", tokenBridgeExecutor},
 	{vaa.Testnet, 6, "00000000000000000000000058f4c17449c90665891c42e14d34aae7a26a472e", circleIntegration},
 	{vaa.Testnet, 6, "00000000000000000000000061e44e506ca5659e6c0bba9b678586fa2d729756", tokenBridge},
+	{vaa.Testnet, 6, "0000000000000000000000009563a59c15842a6f322b10f69d1dd88b41f2e97b", tokenBridgeRelayer},
 	{vaa.Testnet, 6, "000000000000000000000000a3cf45939bd6260bcfe3d66bc73d60f19e49a8bb", relayer},
 	{vaa.Testnet, 6, "000000000000000000000000d601baf2eee3c028344471684f6b27e789d9075d", nftBridge},
 	{vaa.Testnet, 7, "00000000000000000000000088d8004a9bdbfd9d28090a02010c19897a29605c", tokenBridge},
@@ -167,6 +238,7 @@ var emitters = [...]emitter{
 	{vaa.Testnet, 9, "000000000000000000000000d05ed3ad637b890d68a854d607eeaf11af456fba", tokenBridge},
 	{vaa.Testnet, 10, "000000000000000000000000599cea2204b4faecd584ab1f2b6aca137a0afbe8", tokenBridge},
 	{vaa.Testnet, 10, "00000000000000000000000063ed9318628d26bdcb15df58b53bb27231d1b227", nftBridge},
+	{vaa.Testnet, 10, "0000000000000000000000007b1bd7a6b4e61c2a123ac6bc2cbfc614437d0470", relayer},
 	{vaa.Testnet, 11, "0000000000000000000000000a693c2d594292b6eb89cb50efe4b0b63dd2760d", nftBridge},
 	{vaa.Testnet, 11, "000000000000000000000000e157115ef34c93145fec2fe53706846853b07f42", tokenBridge},
 	{vaa.Testnet, 12, "00000000000000000000000096f1335e0acab3cfd9899b30b2374e25a2148a6e", nftBridge},
@@ -175,9 +247,11 @@ var emitters = [...]emitter{
 	{vaa.Testnet, 13, "000000000000000000000000c7a13be098720840dea132d860fdfa030884b09a", tokenBridge},
 	{vaa.Testnet, 14, "00000000000000000000000005ca6037ec51f8b712ed2e6fa72219feae74e153", tokenBridge},
 	{vaa.Testnet, 14, "000000000000000000000000306b68267deb7c5dfcda3619e22e9ca39c374f84", relayer},
+	{vaa.Testnet, 14, "0000000000000000000000009563a59c15842a6f322b10f69d1dd88b41f2e97b", tokenBridgeRelayer},
 	{vaa.Testnet, 14, "000000000000000000000000acd8190f647a31e56a656748bc30f69259f245db", nftBridge},
 	{vaa.Testnet, 15, "c2c0b6ecbbe9ecf91b2b7999f0264018ba68126c2e83bf413f59f712f3a1df55", tokenBridge},
 	{vaa.Testnet, 16, "0000000000000000000000000591c25ebd0580e0d4f27a82fc2e24e7489cb5e0", relayer},
+	{vaa.Testnet, 16, "0000000000000000000000009563a59c15842a6f322b10f69d1dd88b41f2e97b", tokenBridgeRelayer},
 	{vaa.Testnet, 16, "00000000000000000000000098a0f4b96972b32fcb3bd03caeb66a44a6ab9edb", nftBridge},
 	{vaa.Testnet, 16, "000000000000000000000000bc976d4b9d57e57c3ca52e1fd136c45ff7955a96", tokenBridge},
 	{vaa.Testnet, 17, "00000000000000000000000023908a62110e21c04f3a4e011d24f901f911744a", nftBridge},
@@ -185,6 +259,8 @@ var emitters = [...]emitter{
 	{vaa.Testnet, 18, "c3d4c6c2bcba163de1defb7e8f505cdb40619eee4fa618678955e8790ae1448d", tokenBridge},
 	{vaa.Testnet, 19, "00000000000000000000000003f3e7b2e363f51cf6e57ef85f43a2b91dbce501", tokenBridge},
 	{vaa.Testnet, 21, "40440411a170b4842ae7dee4f4a7b7a58bc0a98566e998850a7bb87bf5dc05b9", tokenBridge},
+	{vaa.Testnet, 21, "b30040e5120f8cb853b691cb6d45981ae884b1d68521a9dc7c3ae881c0031923", tokenBridgeRelayer},
+	{vaa.Testnet, 21, "b4b86c12d4ee0a813d976fb452b7afb325a2b381d00ccb2e54c5342f5ef2e684", tokenBridgeExecutor},
 	{vaa.Testnet, 22, "0000000000000000000000000000000000000000000000000000000000000001", tokenBridge},
 	{vaa.Testnet, 23, "00000000000000000000000023908a62110e21c04f3a4e011d24f901f911744a", tokenBridge},
 	{vaa.Testnet, 23, "000000000000000000000000ad753479354283eee1b86c9470c84d42f229ff43", relayer},
@@ -196,8 +272,10 @@ var emitters = [...]emitter{
 	{vaa.Testnet, 26, "e101faedac5851e32b9b23b5f9411a8c2bac4aae3ed4dd7b811dd1a72ea4aa71", pyth},
 	{vaa.Testnet, 28, "b66da121bd3621c8d2604c08c82965640fe682d606af26a302ee09094f5e62cf", tokenBridge},
 	{vaa.Testnet, 30, "000000000000000000000000a31aa3fdb7af7db93d18dda4e19f811342edf780", tokenBridge},
+	{vaa.Testnet, 30, "000000000000000000000000ae8dc4a7438801ec4edc0b035eccccf3807f4cc1", tokenBridgeRelayer},
 	{vaa.Testnet, 30, "000000000000000000000000ea8029cd7fcaeffcd1f53686430db0fc8ed384e1", relayer},
 	{vaa.Testnet, 30, "000000000000000000000000f681d1cc5f25a3694e348e7975d7564aa581db59", nftBridge},
+	{vaa.Testnet, 32, "6d9ae6b2d333c1d65301a59da3eed388ca5dc60cb12496584b75cbe6b15fdbed", gateway},
 	{vaa.Testnet, 32, "9328673cb5de3fd99974cefbbd90fea033f4c59a572abfd7e1a4eebcc5d18157", tokenBridge},
 	{vaa.Testnet, 34, "00000000000000000000000022427d90b7da3fa4642f7025a854c7254e4e45bf", tokenBridge},
 	{vaa.Testnet, 34, "00000000000000000000000047b9a1406bee29a3001bfeb7e45ae45fffb40c18", nftBridge},
@@ -205,53 +283,72 @@ var emitters = [...]emitter{
 	{vaa.Testnet, 35, "000000000000000000000000d7d732c8bf5ebf620ea55b5828eae20418eef083", nftBridge},
 	{vaa.Testnet, 36, "000000000000000000000000430855b4d43b8aeb9d2b9869b74d58dda79c0db2", tokenBridge},
 	{vaa.Testnet, 37, "000000000000000000000000da91a06299bbf302091b053c6b9ef86eff0f930d", tokenBridge},
+	{vaa.Testnet, 38, "0000000000000000000000001c5cc8522b5ee1e528159989a163167bc9264d07", tokenBridgeExecutor},
 	{vaa.Testnet, 38, "000000000000000000000000c7a204bdbfe983fcd8d8e61d02b475d4073ff97e", tokenBridge},
+	{vaa.Testnet, 39, "000000000000000000000000362fca37e45fe1096b42021b543f462d49a5c8df", relayer},
 	{vaa.Testnet, 39, "000000000000000000000000a10f2ef61de1f19f586ab8b6f2eba89bace63f7a", tokenBridge},
 	{vaa.Testnet, 40, "00000000000000000000000023908a62110e21c04f3a4e011d24f901f911744a", tokenBridge},
 	{vaa.Testnet, 40, "000000000000000000000000362fca37e45fe1096b42021b543f462d49a5c8df", relayer},
+	{vaa.Testnet, 40, "000000000000000000000000595712ba7e4882af338d60ae37058082a5d0331a", tokenBridgeExecutor},
 	{vaa.Testnet, 43, "000000000000000000000000a10f2ef61de1f19f586ab8b6f2eba89bace63f7a", tokenBridge},
 	{vaa.Testnet, 44, "000000000000000000000000362fca37e45fe1096b42021b543f462d49a5c8df", relayer},
+	{vaa.Testnet, 44, "00000000000000000000000074d37b2bcd2f8cab6409c5a5f81c8cf5b4156963", tokenBridgeExecutor},
 	{vaa.Testnet, 44, "000000000000000000000000a10f2ef61de1f19f586ab8b6f2eba89bace63f7a", tokenBridge},
 	{vaa.Testnet, 45, "000000000000000000000000430855b4d43b8aeb9d2b9869b74d58dda79c0db2", tokenBridge},
 	{vaa.Testnet, 46, "000000000000000000000000362fca37e45fe1096b42021b543f462d49a5c8df", relayer},
 	{vaa.Testnet, 46, "000000000000000000000000376428e7f26d5867e69201b275553c45b09ee090", tokenBridge},
 	{vaa.Testnet, 47, "0000000000000000000000004a8bc80ed5a4067f1ccf107057b8270e0cc11a78", tokenBridge},
 	{vaa.Testnet, 49, "0000000000000000000000000000000000000000000000000000000000000002", tokenBridge},
+	{vaa.Testnet, 50, "0000000000000000000000002002a44b1106df83671fb419a2079a75e2a34808", tokenBridgeExecutor},
+	{vaa.Testnet, 50, "000000000000000000000000362fca37e45fe1096b42021b543f462d49a5c8df", relayer},
 	{vaa.Testnet, 50, "000000000000000000000000a31aa3fdb7af7db93d18dda4e19f811342edf780", tokenBridge},
+	{vaa.Testnet, 51, "0d3805c868ad5053fd5e83ebc18bbd3a089e3811c523f319a6ba9e77a7bbc556", tokenBridgeExecutor},
 	{vaa.Testnet, 57, "000000000000000000000000362fca37e45fe1096b42021b543f462d49a5c8df", relayer},
 	{vaa.Testnet, 57, "0000000000000000000000007d8ebc211c4221ea18e511e4f0fd50c5a539f275", tokenBridge},
+	{vaa.Testnet, 57, "000000000000000000000000b00224c60fe6ab134c8544dc29350286545f8dcc", tokenBridgeExecutor},
+	{vaa.Testnet, 63, "00000000000000000000000036b91d24baba19af3ad1b5d5e2493a571044f14f", tokenBridgeExecutor},
 	{vaa.Testnet, 63, "000000000000000000000000f97b81e513f53c7a6b57bd0b103a6c295b3096c5", tokenBridge},
 	{vaa.Testnet, 64, "0000000000000000000000003d5c2c2bea15af5d45f084834c535628c48c42a4", tokenBridge},
+	{vaa.Testnet, 67, "00000000000000000000000057188fc61ce92c8e941504562811660ab883e895", tokenBridgeExecutor},
 	{vaa.Testnet, 67, "0000000000000000000000007d8ebc211c4221ea18e511e4f0fd50c5a539f275", tokenBridge},
+	{vaa.Testnet, 3104, "c2e72b7bb32bfe2a3a4960e384e8c53d7a7c4a6c3b43b12f7f0e01532f3dea8d", gateway},
 	{vaa.Testnet, 3104, "ef5251ea1e99ae48732800ccc7b83b57881232a73eb796b63b1d86ed2ea44e27", tokenBridge},
 	{vaa.Testnet, 10002, "0000000000000000000000002703483b1a5a7c577e8680de9df8be03c6f30e3c", circleIntegration},
 	{vaa.Testnet, 10002, "0000000000000000000000006a0b52ac198e4870e5f3797d5b403838a5bbfd99", nftBridge},
 	{vaa.Testnet, 10002, "0000000000000000000000007b1bd7a6b4e61c2a123ac6bc2cbfc614437d0470", relayer},
+	{vaa.Testnet, 10002, "000000000000000000000000b0b2119067cf04fa959f654250bd49fe1bd6f53c", tokenBridgeExecutor},
 	{vaa.Testnet, 10002, "000000000000000000000000db5492265f6038831e89f495670ff909ade94bd9", tokenBridge},
 	{vaa.Testnet, 10003, "00000000000000000000000023908a62110e21c04f3a4e011d24f901f911744a", nftBridge},
 	{vaa.Testnet, 10003, "0000000000000000000000002703483b1a5a7c577e8680de9df8be03c6f30e3c", circleIntegration},
 	{vaa.Testnet, 10003, "0000000000000000000000007b1bd7a6b4e61c2a123ac6bc2cbfc614437d0470", relayer},
+	{vaa.Testnet, 10003, "000000000000000000000000ae8dc4a7438801ec4edc0b035eccccf3807f4cc1", tokenBridgeRelayer},
 	{vaa.Testnet, 10003, "000000000000000000000000c7a204bdbfe983fcd8d8e61d02b475d4073ff97e", tokenBridge},
 	{vaa.Testnet, 10004, "000000000000000000000000268557122ffd64c85750d630b716471118f323c8", nftBridge},
 	{vaa.Testnet, 10004, "0000000000000000000000002703483b1a5a7c577e8680de9df8be03c6f30e3c", circleIntegration},
+	{vaa.Testnet, 10004, "000000000000000000000000523d25d33b975ad72283f73b1103354352dbcbb8", tokenBridgeExecutor},
 	{vaa.Testnet, 10004, "00000000000000000000000086f55a04690fd7815a3d802bd587e83ea888b239", tokenBridge},
 	{vaa.Testnet, 10004, "00000000000000000000000093bad53ddfb6132b0ac8e37f6029163e63372cee", relayer},
 	{vaa.Testnet, 10005, "0000000000000000000000002703483b1a5a7c577e8680de9df8be03c6f30e3c", circleIntegration},
 	{vaa.Testnet, 10005, "00000000000000000000000027812285fbe85ba1df242929b906b31ee3dd1b9f", nftBridge},
 	{vaa.Testnet, 10005, "00000000000000000000000093bad53ddfb6132b0ac8e37f6029163e63372cee", relayer},
 	{vaa.Testnet, 10005, "00000000000000000000000099737ec4b815d816c49a385943baf0380e75c0ac", tokenBridge},
+	{vaa.Testnet, 10005, "000000000000000000000000ae8dc4a7438801ec4edc0b035eccccf3807f4cc1", tokenBridgeRelayer},
+	{vaa.Testnet, 10005, "000000000000000000000000d9aa4f8ac271b3149b8c3d1d0f999ef7cb9af9ec", tokenBridgeExecutor},
 	{vaa.Testnet, 10006, "00000000000000000000000076d093bbae4529a342080546cafeec4acba59ec6", tokenBridge},
 	{vaa.Testnet, 10006, "000000000000000000000000c8941d483c45ef8fb72e4d1f9dde089c95ff8171", nftBridge},
 	{vaa.Testnet, 10007, "00000000000000000000000023908a62110e21c04f3a4e011d24f901f911744a", nftBridge},
+	{vaa.Testnet, 10007, "000000000000000000000000362fca37e45fe1096b42021b543f462d49a5c8df", relayer},
+	{vaa.Testnet, 10007, "000000000000000000000000c5c0bf6a8419b3d47150b2a6146b7ed598c9d736", tokenBridgeExecutor},
 	{vaa.Testnet, 10007, "000000000000000000000000c7a204bdbfe983fcd8d8e61d02b475d4073ff97e", tokenBridge},
+	{vaa.Testnet, 10009, "00000000000000000000000003d9739c91a26d30f4b35f7e55b9ff995ef13ddb", tokenBridgeExecutor},
 	{vaa.Testnet, 10009, "000000000000000000000000f97b81e513f53c7a6b57bd0b103a6c295b3096c5", tokenBridge},
 	{vaa.Devnet, 1, "1807dddbb4866e81bb8251384aed026de5496fc8b383f8399d1de5d844b14271", relayer},
 	{vaa.Devnet, 1, "96ee982293251b48729804c8e8b24b553eb6b887867024948d2236fd37a577ab", nftBridge},
-	{vaa.Devnet, 1, "af528793be84ee2c922e2b27b7cae282a4d098f4fe528f35ded8c8c06d0b1090", relayer},
+	{vaa.Devnet, 1, "af528793be84ee2c922e2b27b7cae282a4d098f4fe528f35ded8c8c06d0b1090", relayerOrManager},
 	{vaa.Devnet, 1, "c69a1b1a65dd336bf1df6a77afb501fc25db7fc0938cb08595a9ef473265cb4f", tokenBridge},
 	{vaa.Devnet, 2, "0000000000000000000000000290fb167208af455bb137780163b7b7a9a10c16", tokenBridge},
 	{vaa.Devnet, 2, "00000000000000000000000026b4afb60d6c903165150c6f0aa14f8016be4aec", nftBridge},
-	{vaa.Devnet, 2, "00000000000000000000000090f8bf6a479f320ead074411a4b0e7944ea8c9c1", relayer},
+	{vaa.Devnet, 2, "00000000000000000000000090f8bf6a479f320ead074411a4b0e7944ea8c9c1", relayerOrManager},
 	{vaa.Devnet, 2, "000000000000000000000000b98f46e96cb1f519c333fdfb5cce0b13e0300ed4", relayer},
 	{vaa.Devnet, 2, "000000000000000000000000cc680d088586c09c3e0e099a676fa4b6e42467b4", relayer},
 	{vaa.Devnet, 4, "0000000000000000000000000290fb167208af455bb137780163b7b7a9a10c16", tokenBridge},

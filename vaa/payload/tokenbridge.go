@@ -3,6 +3,7 @@ package payload
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/attestry/attestry/vaa"
 )
@@ -31,10 +32,23 @@ type TransferWithPayload struct {
 	To      ChainAddress `json:"to"`   // the contract that redeems
 	From    ChainAddress `json:"from"` // who sent it, on the emitter's chain
 	Payload Bytes        `json:"payload"`
+	// Nested is the meaning of the payload, with one of *[TokenRelay], *[TokenRecipient], *[PorticoSwap], *[GatewayTransfer],
+	// *[GatewayCall]; nil where neither the redeemer is known nor the payload tells by itself.
+	Nested *Nested `json:"nested"`
+}
+
+// NFTTransfer moves a token of a collection over the NFT bridge (payload id 1).
+type NFTTransfer struct {
+	Token   ChainAddress `json:"token"`   // the collection, where it is at home
+	Symbol  *string      `json:"symbol"`  // nil if empty
+	Name    *string      `json:"name"`    // nil if empty
+	TokenID Uint256      `json:"tokenId"` // within the collection
+	URI     *string      `json:"uri"`     // of the metadata; nil if empty
+	To      ChainAddress `json:"to"`
 }
 
 // decodeTokenBridge reads a payload of a token bridge (layouts: whitepaper 0003 of wormhole-foundation/wormhole).
-func decodeTokenBridge(body *vaa.Body) (string, any, error) {
+func decodeTokenBridge(network vaa.Network, body *vaa.Body) (string, any, error) {
 	r := &reader{rest: body.Payload}
 	id := r.u8()
 	if r.short {
@@ -48,7 +62,7 @@ func decodeTokenBridge(body *vaa.Body) (string, any, error) {
 	case 2:
 		kind, decoded = KindAttestMeta, readAttestMeta(r)
 	case 3:
-		kind, decoded = KindTransferWithPayload, readTransferWithPayload(r, body.EmitterChain)
+		kind, decoded = KindTransferWithPayload, readTransferWithPayload(r, network, body.EmitterChain)
 	default:
 		return "", nil, fmt.Errorf("token bridge: payload id %d is unknown", id)
 	}
@@ -58,32 +72,46 @@ func decodeTokenBridge(body *vaa.Body) (string, any, error) {
 	return kind, decoded, nil
 }
 
+// shapedTokenBridge reads a payload as if its emitter were a token bridge; empty if the layout does not fit.
+func shapedTokenBridge(network vaa.Network, body *vaa.Body) (string, any) {
+	kind, decoded, err := decodeTokenBridge(network, body)
+	if err != nil {
+		return "", nil
+	}
+	if d, ok := decoded.(*TransferWithPayload); ok && !(d.Token.Chain.Known() && d.To.Chain.Known()) {
+		return "", nil
+	}
+	return strings.Replace(kind, "token-bridge:", "token-bridge-shaped:", 1), decoded
+}
+
 func readTransfer(r *reader) *Transfer {
-	t := &Transfer{Amount: r.u256()}
-	t.Token = readTokenAndChain(r)
-	t.To = readTokenAndChain(r)
-	t.Fee = r.u256()
-	return t
+	return &Transfer{Amount: r.u256(), Token: r.addressChain(), To: r.addressChain(), Fee: r.u256()}
 }
 
 func readAttestMeta(r *reader) *AttestMeta {
-	m := &AttestMeta{Token: readTokenAndChain(r), Decimals: r.u8()}
-	m.Symbol = text(r.take(32))
-	m.Name = text(r.take(32))
-	return m
+	return &AttestMeta{Token: r.addressChain(), Decimals: r.u8(), Symbol: text(r.take(32)), Name: text(r.take(32))}
 }
 
-func readTransferWithPayload(r *reader, emitterChain vaa.ChainID) *TransferWithPayload {
-	t := &TransferWithPayload{Amount: r.u256()}
-	t.Token = readTokenAndChain(r)
-	t.To = readTokenAndChain(r)
-	t.From = on(emitterChain, r.address())
-	t.Payload = r.remaining()
+func readTransferWithPayload(r *reader, network vaa.Network, emitterChain vaa.ChainID) *TransferWithPayload {
+	t := &TransferWithPayload{
+		Amount: r.u256(), Token: r.addressChain(), To: r.addressChain(), From: on(emitterChain, r.address()), Payload: r.remaining(),
+	}
+	t.Nested = nestedOf(network, t.To, t.Payload)
 	return t
 }
 
-// readTokenAndChain reads an address and the chain that follows it.
-func readTokenAndChain(r *reader) ChainAddress {
-	address := r.address()
-	return on(r.chain(), address)
+// decodeNFTBridge reads a payload of an NFT bridge (layout: whitepaper 0006 of wormhole-foundation/wormhole).
+func decodeNFTBridge(body *vaa.Body) (string, any, error) {
+	r := &reader{rest: body.Payload}
+	if id := r.u8(); id != 1 {
+		return "", nil, errors.New("nft bridge: not a transfer")
+	}
+	t := &NFTTransfer{
+		Token: r.addressChain(), Symbol: text(r.take(32)), Name: text(r.take(32)), TokenID: r.u256(),
+		URI: text(r.data(uint32(r.u8()))), To: r.addressChain(),
+	}
+	if !r.done() {
+		return "", nil, fmt.Errorf("%s: %w", KindNFTTransfer, errLayout)
+	}
+	return KindNFTTransfer, t, nil
 }
