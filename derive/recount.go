@@ -27,7 +27,7 @@ const (
 // event of it, and else what the first such event says stood before it.
 //
 // It holds the counts of each minute that has messages, of the network and of one
-// chain and one emitter at a time, about 100 bytes each, and what changes meanwhile.
+// chain and one emitter at a time, and what changes meanwhile.
 type recount struct {
 	store RowStore
 	at    archive.Offset
@@ -126,7 +126,7 @@ func (c *recount) meanwhile(e *archive.Event) error {
 
 func (c *recount) count(r *archive.Record) error {
 	c.rows++
-	standing, changed := c.before[r.ID]; changed = false
+	standing, changed := c.before[r.ID]
 	if !changed {
 		standing = r.Standing()
 	}
