@@ -74,7 +74,7 @@ func (a api) attestation(w http.ResponseWriter, r *http.Request, p params, id va
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, r, attestation)
+	return writeAttestation(w, r, attestation)
 }
 
 func (a api) repairedByParts(w http.ResponseWriter, r *http.Request, p params) error {
@@ -229,6 +229,9 @@ func (a api) listing(w http.ResponseWriter, r *http.Request, p params, list func
 func write(w http.ResponseWriter, r *http.Request, v any, err error) error {
 	if err != nil {
 		return err
+	}
+	if p, ok := v.(*query.Page); ok {
+		return writePage(w, r, p)
 	}
 	return web.WriteJSON(w, r, v)
 }
