@@ -1,10 +1,10 @@
 locals {
   ci = var.repository == null ? {} : {
-    # Pull requests plan: they read, and write nothing but a lock on the state.
+    # Pull requests plan with -lock=false: they read, and write nothing at all.
     plan = {
       subject = "principalSet://iam.googleapis.com/${google_iam_workload_identity_pool.ci[0].name}/attribute.repository/${var.repository}"
       roles   = ["roles/viewer", "roles/iam.securityReviewer"]
-      state   = "roles/storage.objectUser"
+      state   = "roles/storage.objectViewer"
     }
     # The protected branch applies.
     apply = {
@@ -28,6 +28,28 @@ locals {
       state = "roles/storage.objectUser"
     }
   }
+}
+
+# The provider reads the password of the Redis with the instance, and a plan without this
+# right fails. The state holds it anyway.
+resource "google_project_iam_custom_role" "plan" {
+  count = var.repository == null ? 0 : 1
+
+  project     = var.project
+  role_id     = "attestry_plan"
+  title       = "Attestry CI: terraform plan"
+  description = "Read what a viewer may not and a plan must"
+  permissions = ["redis.instances.getAuthString"]
+
+  depends_on = [google_project_service.this]
+}
+
+resource "google_project_iam_member" "plan" {
+  count = var.repository == null ? 0 : 1
+
+  project = var.project
+  role    = google_project_iam_custom_role.plan[0].id
+  member  = google_service_account.ci["plan"].member
 }
 
 resource "google_iam_workload_identity_pool" "ci" {

@@ -3,6 +3,7 @@ locals {
     "artifactregistry.googleapis.com",
     "bigtable.googleapis.com",
     "bigtableadmin.googleapis.com",
+    "billingbudgets.googleapis.com",
     "certificatemanager.googleapis.com",
     "cloudkms.googleapis.com",
     "cloudresourcemanager.googleapis.com",
@@ -17,6 +18,7 @@ locals {
     "run.googleapis.com",
     "secretmanager.googleapis.com",
     "servicenetworking.googleapis.com",
+    "storage.googleapis.com",
     "sts.googleapis.com",
   ])
 }

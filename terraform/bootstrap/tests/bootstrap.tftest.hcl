@@ -48,6 +48,14 @@ run "workflows" {
     condition     = toset([for k, g in google_project_iam_member.ci : g.role if startswith(k, "plan/")]) == toset(["roles/viewer", "roles/iam.securityReviewer"])
     error_message = "a plan must change nothing"
   }
+  assert {
+    condition     = google_project_iam_custom_role.plan[0].permissions == toset(["redis.instances.getAuthString"])
+    error_message = "a plan reads one thing that a viewer may not"
+  }
+  assert {
+    condition     = google_storage_bucket_iam_member.ci["plan"].role == "roles/storage.objectViewer"
+    error_message = "a plan must not write the state"
+  }
 }
 
 run "keys" {

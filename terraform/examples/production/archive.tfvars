@@ -1,5 +1,6 @@
 # Three clusters under keys of one's own, a public host name, an ingester with its
-# standby. The keys are made by terraform/bootstrap.
+# standby. The keys are made by terraform/bootstrap. Two clusters are in the region of the
+# services: when the writer's zone is lost, the other takes over from there.
 project = "my-project"
 region  = "europe-west1"
 network = "mainnet"
@@ -11,9 +12,9 @@ clusters = {
     zone         = "europe-west1-b"
     kms_key_name = "projects/my-project/locations/europe-west1/keyRings/attestry-data/cryptoKeys/bigtable"
   }
-  attestry-europe-west4-a = {
-    zone         = "europe-west4-a"
-    kms_key_name = "projects/my-project/locations/europe-west4/keyRings/attestry-data/cryptoKeys/bigtable"
+  attestry-europe-west1-c = {
+    zone         = "europe-west1-c"
+    kms_key_name = "projects/my-project/locations/europe-west1/keyRings/attestry-data/cryptoKeys/bigtable"
   }
   attestry-us-east1-c = {
     zone         = "us-east1-c"

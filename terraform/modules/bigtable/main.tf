@@ -154,6 +154,10 @@ resource "google_bigtable_app_profile" "this" {
     priority = each.value.priority
   }
 
+  # Another cluster is refused for a transactional profile, unless this says that it is
+  # meant.
+  ignore_warnings = var.move_profiles
+
   lifecycle {
     precondition {
       condition     = [for p in local.profiles : p.cluster if p.transactional] == [var.writer_cluster]
@@ -164,12 +168,11 @@ resource "google_bigtable_app_profile" "this" {
 
 locals {
   table_grants = merge([
-    for id, t in local.tables : merge(
+    for id in keys(local.tables) : merge(
       { for name, member in var.writers : "${id}/writer/${name}" => { table = id, role = "roles/bigtable.user", member = member } },
-      # attestry schema create writes the row that opens the store.
-      t.generation != null ? {} : {
-        for name, member in var.schema_jobs.members : "${id}/schema/${name}" => { table = id, role = "roles/bigtable.user", member = member }
-      },
+      # attestry schema create writes the row that opens the store, and attestry schema
+      # move fills a generation.
+      { for name, member in var.schema_jobs.members : "${id}/schema/${name}" => { table = id, role = "roles/bigtable.user", member = member } },
     )
   ]...)
 }

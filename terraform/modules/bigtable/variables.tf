@@ -79,7 +79,7 @@ variable "schema" {
 }
 
 variable "generations" {
-  description = "Generations of tables that exist. A restore or a move adds one; an old one is dropped only after it is unprotected."
+  description = "Generations of tables that exist. A restore or a move adds one; README.md says how an old one goes."
   type        = set(number)
   default     = [1]
 
@@ -141,6 +141,12 @@ variable "writer_cluster" {
   }
 }
 
+variable "move_profiles" {
+  description = "Whether app profiles may go to another cluster although they are in use: true for the one apply in which writer_cluster changes."
+  type        = bool
+  default     = false
+}
+
 variable "backup" {
   description = "Automated backup of every table, as Go durations; \"0\" for both turns it off."
   type = object({
@@ -195,7 +201,7 @@ variable "readers" {
 }
 
 variable "schema_jobs" {
-  description = "Members, by a name of their own, that run attestry schema, and the role that lets them create and describe tables."
+  description = "Members, by a name of their own, that run attestry schema, and the role that lets them create and describe tables. They write rows of every table too, since a move fills them."
   type = object({
     role    = optional(string)
     members = optional(map(string), {})

@@ -1,13 +1,13 @@
 locals {
-  # One account a purpose. telemetry: runs the program, which writes metrics and traces.
+  # One account a purpose. metrics: runs the program, whose Bigtable client writes its own.
+  # Logs are read from standard error by the platform, which needs no right of the account.
   accounts = {
-    query     = { display = "attestry serve", telemetry = true }
-    ingest    = { display = "attestry ingest", telemetry = true }
-    schema    = { display = "attestry schema", telemetry = true }
-    fsck      = { display = "attestry fsck", telemetry = true }
-    scheduler = { display = "starts attestry's jobs", telemetry = false }
+    query     = { display = "attestry serve", metrics = true }
+    ingest    = { display = "attestry ingest", metrics = true }
+    schema    = { display = "attestry schema", metrics = true }
+    fsck      = { display = "attestry fsck", metrics = true }
+    scheduler = { display = "starts attestry's jobs", metrics = false }
   }
-  telemetry = ["roles/logging.logWriter", "roles/monitoring.metricWriter", "roles/cloudtrace.agent"]
 }
 
 resource "google_service_account" "this" {
@@ -18,14 +18,12 @@ resource "google_service_account" "this" {
   display_name = each.value.display
 }
 
-resource "google_project_iam_member" "telemetry" {
-  for_each = merge([
-    for name, a in local.accounts : { for role in local.telemetry : "${name}/${role}" => { account = name, role = role } } if a.telemetry
-  ]...)
+resource "google_project_iam_member" "metrics" {
+  for_each = toset([for name, a in local.accounts : name if a.metrics])
 
   project = var.project
-  role    = each.value.role
-  member  = google_service_account.this[each.value.account].member
+  role    = "roles/monitoring.metricWriter"
+  member  = google_service_account.this[each.key].member
 }
 
 # What attestry schema needs: to create and to describe tables. It cannot change or

@@ -74,6 +74,13 @@ locals {
         above    = null, below = var.ingester.instances - 0.5, duration = "900s"
         aligner  = "ALIGN_MAX", reducer = "REDUCE_SUM", group = []
       }
+      ingester-errors = {
+        title    = "The ingester logs errors"
+        severity = "WARNING"
+        filter   = "metric.type = \"logging.googleapis.com/log_entry_count\" AND metric.labels.severity = one_of(\"ERROR\", \"CRITICAL\") AND ${local.ingester}"
+        above    = 10, below = null, duration = "0s"
+        aligner  = "ALIGN_DELTA", reducer = "REDUCE_SUM", group = []
+      }
     },
     length(var.jobs) == 0 ? {} : {
       job-failed = {
@@ -187,8 +194,10 @@ resource "google_monitoring_uptime_check_config" "this" {
   timeout      = "10s"
   period       = "60s"
 
+  # A question that Bigtable answers. Not /readyz: the platform keeps some paths that end
+  # with z for itself.
   http_check {
-    path         = "/readyz"
+    path         = "/v1/attestations?limit=1"
     port         = 443
     use_ssl      = true
     validate_ssl = true
@@ -237,6 +246,13 @@ resource "google_monitoring_alert_policy" "uptime" {
   }
 }
 
+# A filter by the project's id comes back with its number, and every plan would show it.
+data "google_project" "this" {
+  count = var.budget == null ? 0 : 1
+
+  project_id = var.project
+}
+
 resource "google_billing_budget" "this" {
   count = var.budget == null ? 0 : 1
 
@@ -244,7 +260,7 @@ resource "google_billing_budget" "this" {
   display_name    = var.name
 
   budget_filter {
-    projects = ["projects/${var.project}"]
+    projects = ["projects/${data.google_project.this[0].number}"]
   }
   amount {
     specified_amount {

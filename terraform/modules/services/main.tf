@@ -103,7 +103,7 @@ resource "google_cloud_run_v2_service" "query" {
       }
 
       dynamic "env" {
-        for_each = merge(local.writer_env, { ATTESTRY_DATA_DIR = "/data" })
+        for_each = local.writer_env
         content {
           name  = env.key
           value = env.value
@@ -123,10 +123,6 @@ resource "google_cloud_run_v2_service" "query" {
         name       = "redis-ca"
         mount_path = local.ca_dir
       }
-      volume_mounts {
-        name       = "data"
-        mount_path = "/data"
-      }
     }
 
     volumes {
@@ -137,14 +133,6 @@ resource "google_cloud_run_v2_service" "query" {
           path    = "ca.pem"
           version = var.redis.ca.version
         }
-      }
-    }
-    # attestry serve locks a directory of its own, and keeps nothing in it here.
-    volumes {
-      name = "data"
-      empty_dir {
-        medium     = "MEMORY"
-        size_limit = "16Mi"
       }
     }
   }
@@ -167,7 +155,7 @@ resource "google_cloud_run_v2_service_iam_member" "public" {
 
 # Every instance reads the same sources and each can do without the others: the
 # journal decides, so that what a second one brings is a duplicate. No lock keeps it
-# idle yet.
+# idle yet. It holds nothing, so that it may go, which is how it is stopped.
 resource "google_cloud_run_v2_worker_pool" "ingester" {
   count = var.ingester == null ? 0 : 1
 
@@ -175,7 +163,7 @@ resource "google_cloud_run_v2_worker_pool" "ingester" {
   location            = var.region
   name                = "${var.name}-ingester"
   labels              = var.labels
-  deletion_protection = true
+  deletion_protection = false
 
   scaling {
     manual_instance_count = var.ingester.instances
@@ -251,6 +239,9 @@ resource "google_cloud_run_v2_worker_pool" "ingester" {
       }
     }
   }
+
+  # A bucket that may not be read yet cannot be mounted.
+  depends_on = [google_storage_bucket_iam_member.vaas]
 }
 
 resource "google_storage_bucket_iam_member" "vaas" {

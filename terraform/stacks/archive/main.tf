@@ -1,3 +1,12 @@
+# No validation, so that the cluster of another region can take over when the region of
+# the writer's is lost.
+check "writer_in_region" {
+  assert {
+    condition     = startswith(try(var.clusters[var.writer_cluster].zone, ""), "${var.region}-")
+    error_message = "writer_cluster is not in the region of the services: every append waits for it."
+  }
+}
+
 module "identity" {
   source = "../../modules/identity"
 
@@ -27,6 +36,7 @@ module "bigtable" {
   generations             = var.generations
   clusters                = var.clusters
   writer_cluster          = var.writer_cluster
+  move_profiles           = var.move_profiles
   backup                  = var.backup
   change_stream_retention = var.change_stream_retention
   unprotected_tables      = var.unprotected_tables

@@ -9,7 +9,7 @@ variable "project" {
 }
 
 variable "region" {
-  description = "Region of services and Redis. The writer's cluster must be in it."
+  description = "Region of services and Redis. The writer's cluster should be in it."
   type        = string
 
   validation {
@@ -59,13 +59,19 @@ variable "clusters" {
 }
 
 variable "writer_cluster" {
-  description = "Id of the cluster that takes transactional writes."
+  description = "Id of the cluster that takes transactional writes. One in another region than the services works, slowly, and is warned of."
   type        = string
 
   validation {
-    condition     = startswith(try(var.clusters[var.writer_cluster].zone, ""), "${var.region}-")
-    error_message = "writer_cluster must be the id of a cluster in the region of the services: every append waits for it."
+    condition     = contains(keys(var.clusters), var.writer_cluster)
+    error_message = "writer_cluster must be the id of one of the clusters."
   }
+}
+
+variable "move_profiles" {
+  description = "Whether app profiles may go to another cluster although they are in use: true for the one apply in which writer_cluster changes."
+  type        = bool
+  default     = false
 }
 
 variable "generations" {

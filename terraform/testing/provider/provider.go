@@ -43,7 +43,7 @@ func newProvider() *schema.Provider {
 		p.ResourcesMap[name] = resource(fields)
 	}
 	for name, fields := range known.DataSources {
-		p.DataSourcesMap[name] = &schema.Resource{Schema: schemas(without(fields, "id")), ReadContext: setID}
+		p.DataSourcesMap[name] = &schema.Resource{Schema: schemas(without(fields, "id")), ReadContext: found(fields)}
 	}
 	return p
 }
@@ -122,6 +122,21 @@ func without(fields map[string]field.Field, name string) map[string]field.Field 
 func setID(_ context.Context, d *schema.ResourceData, _ any) diag.Diagnostics {
 	d.SetId(strconv.FormatInt(time.Now().UnixNano(), 36))
 	return nil
+}
+
+// found reads data that exist. What is computed of them is "1", which is fit to be a
+// number too.
+func found(fields map[string]field.Field) schema.ReadContextFunc {
+	return func(ctx context.Context, d *schema.ResourceData, meta any) diag.Diagnostics {
+		for name, f := range without(fields, "id") {
+			if f.Computed && !f.Optional && f.Type == "string" {
+				if err := d.Set(name, "1"); err != nil {
+					return diag.FromErr(err)
+				}
+			}
+		}
+		return setID(ctx, d, meta)
+	}
 }
 
 func nothing(context.Context, *schema.ResourceData, any) diag.Diagnostics { return nil }

@@ -71,8 +71,24 @@ run "profiles" {
     error_message = "api must be routed to any cluster"
   }
   assert {
+    condition     = alltrue([for p in google_bigtable_app_profile.this : !p.ignore_warnings])
+    error_message = "a profile that is in use must not be moved unless asked"
+  }
+  assert {
     condition     = google_bigtable_app_profile.this["batch"].standard_isolation[0].priority == "PRIORITY_LOW"
     error_message = "batch must give way"
+  }
+}
+
+run "profiles_move_when_asked" {
+  command = plan
+  variables {
+    move_profiles = true
+  }
+
+  assert {
+    condition     = alltrue([for p in google_bigtable_app_profile.this : p.ignore_warnings])
+    error_message = "the move of the writer's cluster must not be refused"
   }
 }
 
@@ -137,8 +153,8 @@ run "least_rights" {
     error_message = "everyone who connects must be allowed to ping the instance, and no more than read"
   }
   assert {
-    condition     = [for k, g in google_bigtable_table_iam_member.this : g.table if endswith(k, "/schema/schema")] == ["mainnet.store"]
-    error_message = "schema jobs must write rows of the store table alone"
+    condition     = toset([for k, g in google_bigtable_table_iam_member.this : g.table if endswith(k, "/schema/schema")]) == toset(keys(google_bigtable_table.this))
+    error_message = "schema jobs must write rows of every table: a move fills them"
   }
   assert {
     condition     = [for g in google_bigtable_instance_iam_member.schema : g.role] == ["projects/p/roles/attestrySchema"]

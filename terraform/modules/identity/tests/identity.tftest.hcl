@@ -14,12 +14,12 @@ run "least_rights" {
     error_message = "every purpose has an account of its own"
   }
   assert {
-    condition     = toset([for g in google_project_iam_member.telemetry : g.role]) == toset(["roles/logging.logWriter", "roles/monitoring.metricWriter", "roles/cloudtrace.agent"])
-    error_message = "rights on the project are those of telemetry alone"
+    condition     = toset([for g in google_project_iam_member.metrics : g.role]) == toset(["roles/monitoring.metricWriter"])
+    error_message = "the one right on the project is to write metrics"
   }
   assert {
-    condition     = length([for k, g in google_project_iam_member.telemetry : k if startswith(k, "scheduler/")]) == 0
-    error_message = "the scheduler writes no telemetry"
+    condition     = !contains(keys(google_project_iam_member.metrics), "scheduler")
+    error_message = "the scheduler writes no metrics"
   }
   assert {
     condition     = length(setintersection(google_project_iam_custom_role.schema.permissions, ["bigtable.tables.delete", "bigtable.tables.update"])) == 0

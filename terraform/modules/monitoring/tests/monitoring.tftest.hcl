@@ -42,12 +42,16 @@ run "everything" {
   }
 
   assert {
-    condition     = length(setsubtract(["bigtable-replication", "ingester-standby", "ingester-absent", "job-failed"], output.alerts)) == 0
+    condition     = length(setsubtract(["bigtable-replication", "ingester-standby", "ingester-errors", "ingester-absent", "job-failed"], output.alerts)) == 0
     error_message = "what is there must be watched"
   }
   assert {
     condition     = google_monitoring_alert_policy.threshold["ingester-standby"].conditions[0].condition_threshold[0].comparison == "COMPARISON_LT"
     error_message = "a missing standby is too few"
+  }
+  assert {
+    condition     = !endswith(split("?", google_monitoring_uptime_check_config.this[0].http_check[0].path)[0], "z")
+    error_message = "Cloud Run keeps paths that end with z for itself"
   }
   assert {
     condition     = google_monitoring_uptime_check_config.this[0].http_check[0].validate_ssl

@@ -81,6 +81,10 @@ run "ingester_and_standby" {
     error_message = "an ingester has a standby"
   }
   assert {
+    condition     = !google_cloud_run_v2_worker_pool.ingester[0].deletion_protection
+    error_message = "an ingester must be stopped by taking it out"
+  }
+  assert {
     condition     = [for v in google_cloud_run_v2_worker_pool.ingester[0].template[0].volumes : v.gcs[0].read_only if v.name == "vaas"] == [true]
     error_message = "the bucket must be mounted read-only"
   }

@@ -49,9 +49,17 @@ run "edge" {
 
 run "writer_far_from_services" {
   command         = plan
-  expect_failures = [var.writer_cluster]
+  expect_failures = [check.writer_in_region]
   variables {
     region = "us-east1"
+  }
+}
+
+run "writer_that_is_no_cluster" {
+  command         = plan
+  expect_failures = [var.writer_cluster]
+  variables {
+    writer_cluster = "attestry-europe-west1-c"
   }
 }
 
