@@ -126,6 +126,7 @@ func TestRunSurvivesAnOutage(t *testing.T) {
 			synctest.Wait()
 			m.setDown(nil)
 			within(t, p, 5*time.Second, h.end-1)
+			synctest.Wait() // it is said after it is done
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
