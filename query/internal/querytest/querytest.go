@@ -160,14 +160,22 @@ func (a *Archive) put(e archive.Event, link *archive.Link) error {
 	return a.Store.MarkApplied(ctx, b.Offset)
 }
 
-// Reader counts the calls to a reader and, when Err is set, fails all of them.
-// It is for one goroutine.
+// Reader counts the calls to a reader and, when Err is set, fails all of them. It may
+// be called concurrently; its fields are for one goroutine, between calls.
 type Reader struct {
 	archive.Reader
+	mu      sync.Mutex // guards Calls, Columns and Range while calls are under way
 	Err     error
 	Calls   []string // names of the called methods
 	Columns archive.Columns
 	Range   archive.Range
+}
+
+// note notes a call.
+func (r *Reader) note(call string, c archive.Columns, in archive.Range) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Calls, r.Columns, r.Range = append(r.Calls, call), c, in
 }
 
 // Take returns the calls since the last Take.
@@ -179,7 +187,7 @@ func (r *Reader) Take() []string {
 
 // Get counts as "Get".
 func (r *Reader) Get(ctx context.Context, id vaa.MessageID, c archive.Columns) (archive.Record, error) {
-	r.Calls, r.Columns = append(r.Calls, "Get"), c
+	r.note("Get", c, archive.Range{})
 	if r.Err != nil {
 		return archive.Record{}, r.Err
 	}
@@ -188,7 +196,7 @@ func (r *Reader) Get(ctx context.Context, id vaa.MessageID, c archive.Columns) (
 
 // GetAll counts as "GetAll".
 func (r *Reader) GetAll(ctx context.Context, ids []vaa.MessageID, c archive.Columns) (map[vaa.MessageID]archive.Record, error) {
-	r.Calls, r.Columns = append(r.Calls, "GetAll"), c
+	r.note("GetAll", c, archive.Range{})
 	if r.Err != nil {
 		return nil, r.Err
 	}
@@ -197,7 +205,7 @@ func (r *Reader) GetAll(ctx context.Context, ids []vaa.MessageID, c archive.Colu
 
 // Scan counts as "Scan".
 func (r *Reader) Scan(ctx context.Context, in archive.Range, c archive.Columns) iter.Seq2[archive.Record, error] {
-	r.Calls, r.Columns, r.Range = append(r.Calls, "Scan"), c, in
+	r.note("Scan", c, in)
 	if r.Err != nil {
 		return func(yield func(archive.Record, error) bool) { yield(archive.Record{}, r.Err) }
 	}
@@ -206,7 +214,7 @@ func (r *Reader) Scan(ctx context.Context, in archive.Range, c archive.Columns) 
 
 // Lookup counts as "Lookup".
 func (r *Reader) Lookup(ctx context.Context, l archive.Lookup) iter.Seq2[archive.Ref, error] {
-	r.Calls = append(r.Calls, "Lookup")
+	r.note("Lookup", archive.Columns{}, archive.Range{})
 	if r.Err != nil {
 		return func(yield func(archive.Ref, error) bool) { yield(archive.Ref{}, r.Err) }
 	}
