@@ -108,15 +108,29 @@ func latest(t testing.TB, s *server, epoch uint64) *following {
 	return f
 }
 
-// answered tells when the first command has its answer.
+// answered tells when the first command has its answer. The commands by which its
+// connection is set up lie within it.
 type answered struct {
-	once sync.Once
-	done chan struct{}
+	mu    sync.Mutex
+	depth int
+	once  sync.Once
+	done  chan struct{}
 }
 
-func (a *answered) Allow() error { return nil }
+func (a *answered) Allow() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.depth++
+	return nil
+}
 
-func (a *answered) ReportResult(error) { a.once.Do(func() { close(a.done) }) }
+func (a *answered) ReportResult(error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.depth--; a.depth == 0 {
+		a.once.Do(func() { close(a.done) })
+	}
+}
 
 func TestTailPositions(t *testing.T) {
 	onEach(t, func(t *testing.T, s *server) {
