@@ -124,15 +124,19 @@ func (a api) observations(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // window returns some of the observations of a list of messages, which it walks from
-// its beginning: how many a message has, it alone can tell.
+// its beginning: how many a message has, it alone can tell. Messages that have none are
+// walked past, but no more than query.MaxOffset messages in all.
 func window(ctx context.Context, p paging, next func(context.Context, query.Paging) (*query.Page, error)) ([]observationDoc, error) {
 	const most = 19 // guardians of a set so far
 	docs := []observationDoc{}
+	read := 0
 	for skip, cursor := p.offset, ""; ; {
-		page, err := next(ctx, query.Paging{Limit: min((skip+p.size-len(docs)+most-1)/most, query.MaxLimit), Cursor: cursor})
+		limit := min((skip+p.size-len(docs)+most-1)/most, query.MaxLimit)
+		page, err := next(ctx, query.Paging{Limit: limit, Cursor: cursor})
 		if err != nil {
 			return nil, err
 		}
+		read += limit
 		for i := range page.Items {
 			of := observationsOf(&page.Items[i])
 			passed := min(skip, len(of))
@@ -142,7 +146,7 @@ func window(ctx context.Context, p paging, next func(context.Context, query.Pagi
 				return docs[:p.size], nil
 			}
 		}
-		if page.Pagination.Next == nil {
+		if page.Pagination.Next == nil || read >= query.MaxOffset {
 			return docs, nil
 		}
 		cursor = *page.Pagination.Next

@@ -197,7 +197,6 @@ func TestOrder(t *testing.T) {
 					q.Set("sortOrder", order)
 				}
 				var byPage, byCursor []string
-				cursor := q
 				for number := 0; ; number++ {
 					q.Set("page", strconv.Itoa(number))
 					page := get[docs](t, h, path+"?"+q.Encode())
@@ -206,7 +205,7 @@ func TestOrder(t *testing.T) {
 						break
 					}
 				}
-				for cursor = (url.Values{"pageSize": q["pageSize"], "sortOrder": q["sortOrder"]}); ; {
+				for cursor := (url.Values{"pageSize": q["pageSize"], "sortOrder": q["sortOrder"]}); ; {
 					page := get[docs](t, h, path+"?"+cursor.Encode())
 					byCursor = append(byCursor, page.ids()...)
 					if page.Pagination.Next == "" {
