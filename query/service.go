@@ -86,6 +86,21 @@ func (s *Service) SignedVAA(ctx context.Context, id vaa.MessageID) ([]byte, erro
 	return signed.Bytes, nil
 }
 
+// VAA returns the bytes of the verified VAA of a message that a guardian set signed for
+// a digest, canonical or not, by one read of one row. Errors: archive.ErrNotFound.
+func (s *Service) VAA(ctx context.Context, id vaa.MessageID, set uint32, digest vaa.Digest) ([]byte, error) {
+	r, err := s.get(ctx, id, archive.Columns{Qualifiers: []string{schema.ColSignedVAA, schema.PrefixOther, schema.ColDigest}})
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.Versions {
+		if v := &r.Versions[i]; v.GuardianSetIndex == set && v.Digest == digest {
+			return v.Bytes, nil
+		}
+	}
+	return nil, notFound("no VAA of message %s with digest %s by guardian set %d is in the archive of %s", id, digest, set, s.network)
+}
+
 func (s *Service) get(ctx context.Context, id vaa.MessageID, columns archive.Columns) (*archive.Record, error) {
 	r, err := s.reader.Get(ctx, id, columns)
 	if errors.Is(err, archive.ErrNotFound) {

@@ -108,6 +108,42 @@ func (a api) repaired(w http.ResponseWriter, r *http.Request, p params, id vaa.M
 	if format != formatJSON {
 		return writeVAA(w, r, format, raw)
 	}
+	return a.writeParsed(w, r, raw)
+}
+
+// oneVAA answers the VAA of a guardian set and a digest, of which there is one for
+// ever: it is kept by whoever gets it.
+func (a api) oneVAA(w http.ResponseWriter, r *http.Request, p params) error {
+	id, err := messageByParts(r)
+	if err != nil {
+		return err
+	}
+	set, err := strconv.ParseUint(r.PathValue("guardianSet"), 10, 32)
+	if err != nil {
+		return query.Invalid("guardianSet", "guardianSet %q is no index of a guardian set", clip(r.PathValue("guardianSet")))
+	}
+	digest, err := vaa.ParseDigest(r.PathValue("digest"))
+	if err != nil {
+		return query.Invalid("digest", "%w", err)
+	}
+	format, err := p.format(r, formatRaw)
+	if err != nil {
+		return err
+	}
+	raw, err := a.service.VAA(r.Context(), id, uint32(set), digest)
+	if err != nil {
+		return err
+	}
+	w.Header().Add("Vary", "Accept")
+	if format == formatJSON { // the set's expiry may become known later
+		return a.writeParsed(w, r, raw)
+	}
+	w.Header().Set("Cache-Control", web.Immutable)
+	return writeVAA(w, r, format, raw)
+}
+
+// writeParsed answers what a VAA says, with its bytes.
+func (a api) writeParsed(w http.ResponseWriter, r *http.Request, raw []byte) error {
 	parsed, err := a.service.Verify(raw)
 	if err != nil {
 		return err

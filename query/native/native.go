@@ -154,6 +154,7 @@ func (a api) routes() []route {
 		{path: "/v1/attestations/{id...}", summary: "One attestation, by an id in any spelling or a row key", params: one, serve: a.attestationByID},
 		{path: "/v1/attestations/{chain}/{emitter}/{sequence}/repaired", summary: "A VAA that the current guardian set accepts", params: []param{pFormat}, serve: a.repairedByParts},
 		{path: "/v1/attestations/{id}/repaired", summary: "The same, by an id in any spelling or a row key", params: []param{pFormat}, serve: a.repairedByID},
+		{path: "/v1/attestations/{chain}/{emitter}/{sequence}/vaas/{guardianSet}/{digest}", summary: "One signed VAA of the message, which never changes", params: []param{pFormat}, serve: a.oneVAA},
 		{path: "/v1/recent", summary: "The messages of newest VAA time", params: join([]param{pChain, pOffset}, cells, page), serve: a.recent},
 		{path: "/v1/tx/{txid...}", summary: "What a transaction published", params: join([]param{pChain}, page), serve: a.byTx},
 		{path: "/v1/digests/{digest}", summary: "What has a digest, signing digest or single hash", params: page, serve: a.byDigest},

@@ -18,6 +18,7 @@ import (
 	"github.com/attestry/attestry/archive"
 	"github.com/attestry/attestry/query"
 	"github.com/attestry/attestry/query/internal/querytest"
+	"github.com/attestry/attestry/query/web"
 	"github.com/attestry/attestry/vaa"
 	"github.com/attestry/attestry/vaa/payload"
 )
@@ -358,5 +359,31 @@ func TestRepaired(t *testing.T) {
 	}
 	if answered == 0 {
 		t.Error("none of the collected VAAs can be repaired")
+	}
+}
+
+// TestOneVAA gets each VAA that an attestation lists by its set and digest, for ever.
+func TestOneVAA(t *testing.T) {
+	t.Parallel()
+	a, err := querytest.Load(vaa.Devnet, collectedDir)
+	must(t, err)
+	h := serve(t, a)
+	n := 0
+	for _, r := range records(t, a) {
+		for _, v := range r.Versions {
+			target := fmt.Sprintf("/v1/attestations/%s/vaas/%d/%s", r.ID, v.GuardianSetIndex, v.Digest)
+			res := h.do(http.MethodGet, target)
+			if res.StatusCode != http.StatusOK || string(readAll(t, res)) != string(v.Bytes) || res.Header.Get("Cache-Control") != web.Immutable {
+				t.Errorf("%s: %d %v", target, res.StatusCode, res.Header)
+			}
+			n++
+		}
+		other := fmt.Sprintf("/v1/attestations/%s/vaas/%d/%s", r.ID, 99, r.Versions[0].Digest)
+		if res := h.do(http.MethodGet, other); res.StatusCode != http.StatusNotFound || res.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %v", other, res.StatusCode, res.Header)
+		}
+	}
+	if n < 142 {
+		t.Errorf("%d VAAs", n)
 	}
 }
