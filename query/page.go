@@ -52,8 +52,10 @@ type Paging struct {
 // check refuses an offset that is out of bounds.
 func (p Paging) check() error {
 	switch {
-	case p.Offset < 0 || p.Offset > MaxOffset:
-		return Invalid("offset", "offset %d is out of range: write 0 to %d, and go on by cursor", p.Offset, MaxOffset)
+	case p.Offset < 0:
+		return Invalid("offset", "offset %d is negative", p.Offset)
+	case p.Offset > MaxOffset:
+		return Invalid("offset", "offset %d is beyond %d: go on by cursor", p.Offset, MaxOffset)
 	case p.Offset > 0 && p.Cursor != "":
 		return Invalid("offset", "offset does not go with cursor: leave one of them out")
 	}
@@ -188,6 +190,9 @@ type found struct {
 
 // lookup returns a page of what an index names, in its order.
 func (s *Service) lookup(ctx context.Context, list listing, l archive.Lookup, f found, limit int, p Paging) (*Page, error) {
+	if p.Offset > MaxOffset {
+		return nil, s.beyond(ctx, list, l, p.Offset)
+	}
 	err := p.check()
 	if err == nil && p.Offset > 0 {
 		if p.Cursor, err = s.skip(ctx, list, l, p.Offset); err == nil && p.Cursor == "" {
@@ -363,37 +368,18 @@ const (
 	MaxOffset = 10_000
 )
 
-// Recent returns the messages of newest VAA time, of all chains or of one. A page
-// begins at an offset, or goes on by a cursor. Errors: an *Error about an offset
-// beyond MaxOffset, which has the cursor that goes on from there; or about limit,
-// cursor.
-func (s *Service) Recent(ctx context.Context, chain *vaa.ChainID, columns archive.Columns, offset int, p Paging) (*Page, error) {
-	limit, err := p.limit(MaxRecent, MaxRecent)
+// Recent is ByTime for the newest messages, MaxRecent at most, with the total.
+func (s *Service) Recent(ctx context.Context, chain *vaa.ChainID, columns archive.Columns, p Paging) (*Page, error) {
+	var err error
+	if p.Limit, err = p.limit(MaxRecent, MaxRecent); err != nil {
+		return nil, err
+	}
+	page, err := s.ByTime(ctx, chain, columns, false, p)
 	if err != nil {
 		return nil, err
 	}
-	list := newListing(s.network.String(), "recent", text(chain))
-	l := archive.Lookup{By: archive.ByTime, Chain: chain}
-	switch {
-	case offset < 0:
-		return nil, Invalid("offset", "offset %d is negative", offset)
-	case offset > 0 && p.Cursor != "":
-		return nil, Invalid("offset", "offset does not go with cursor: leave one of them out")
-	case offset > MaxOffset:
-		return nil, s.beyond(ctx, list, l, offset)
-	case offset > 0:
-		if p.Cursor, err = s.skip(ctx, list, l, offset); err != nil {
-			return nil, err
-		}
-	}
-	page := &Page{Items: []Attestation{}, Pagination: Pagination{Limit: limit}}
-	if offset == 0 || p.Cursor != "" {
-		if page, err = s.lookup(ctx, list, l, found{columns: columns}, limit, p); err != nil {
-			return nil, err
-		}
-	}
-	if p.Cursor == "" || offset > 0 {
-		page.Pagination.Offset = &offset
+	if p.Cursor == "" {
+		page.Pagination.Offset = &p.Offset
 	}
 	page.Pagination.Total, err = s.messages(ctx, scopeOf(chain))
 	return page, err

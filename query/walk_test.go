@@ -151,7 +151,7 @@ func TestWalkOfEqualTimes(t *testing.T) {
 	}
 	reader.keys = slices.Clone(initial)
 	got := walk(t, reader, next, 100, func(p query.Paging) (*query.Page, error) {
-		return s.Recent(context.Background(), nil, columns, 0, p)
+		return s.Recent(context.Background(), nil, columns, p)
 	})
 	slices.Reverse(got)
 	checkWalk(t, reader, initial, got, 100)

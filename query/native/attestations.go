@@ -198,16 +198,15 @@ func (a api) recent(w http.ResponseWriter, r *http.Request, p params) error {
 	if err != nil {
 		return err
 	}
-	offset := 0
 	if p.has(pOffset) {
-		if offset, err = strconv.Atoi(p.get(pOffset)); err != nil || offset < 0 {
+		if paging.Offset, err = strconv.Atoi(p.get(pOffset)); err != nil || paging.Offset < 0 {
 			return query.Invalid("offset", "offset %q is not a number from 0 to %d", clip(p.get(pOffset)), query.MaxOffset)
 		}
 		if p.has(pCursor) {
 			return query.Invalid("offset", "offset does not go with cursor: leave one of them out")
 		}
 	}
-	page, err := a.service.Recent(r.Context(), chain, columns, offset, paging)
+	page, err := a.service.Recent(r.Context(), chain, columns, paging)
 	return write(w, r, page, err)
 }
 
