@@ -66,6 +66,7 @@ const maxMessage = 256 << 20
 type Server struct {
 	engine *storage.Engine
 	grpc   *grpc.Server
+	local  localReads
 	failed chan struct{} // closed when the disk has failed
 
 	mu      sync.Mutex
@@ -97,7 +98,7 @@ func open(dir string, create bool, o Options) (*Server, error) {
 	)
 	engine, err := storage.Open(dir, create, storage.Options{
 		FS: o.FS, NoSync: o.NoSync, CacheBytes: o.CacheBytes, GCOnRead: o.GCOnRead, Now: o.Now,
-		OnDiskError: func(error) { healthy.Shutdown(); close(failed); time.AfterFunc(failedGrace, s.grpc.Stop) },
+		OnDiskError: func(error) { healthy.Shutdown(); close(failed); time.AfterFunc(failedGrace, s.stop) },
 	})
 	if err != nil {
 		s.grpc.Stop()
@@ -106,7 +107,16 @@ func open(dir string, create bool, o Options) (*Server, error) {
 	s.engine = engine
 	operations := admin.NewOperations()
 	instances := admin.NewInstances(engine, operations, o.Now)
-	btpb.RegisterBigtableServer(s.grpc, data.New(data.Config{Engine: engine, Now: o.Now, AppProfile: instances.AppProfile}))
+	bigtable := data.New(data.Config{Engine: engine, Now: o.Now, AppProfile: instances.AppProfile})
+	s.local.running = map[*localRead]struct{}{}
+	s.local.serve = func(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) (err error) {
+		defer recovered(btpb.Bigtable_ReadRows_FullMethodName, &err)
+		if err := s.alive(btpb.Bigtable_ReadRows_FullMethodName); err != nil {
+			return err
+		}
+		return bigtable.ReadRows(req, stream)
+	}
+	btpb.RegisterBigtableServer(s.grpc, bigtable)
 	adminpb.RegisterBigtableTableAdminServer(s.grpc, admin.NewTables(engine, operations, o.Now))
 	adminpb.RegisterBigtableInstanceAdminServer(s.grpc, instances)
 	longrunningpb.RegisterOperationsServer(s.grpc, operations)
@@ -156,6 +166,7 @@ func (s *Server) Dial(opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return memory.DialContext(ctx) }),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithChainStreamInterceptor(s.local.intercept),
 	}, opts...)
 	return grpc.NewClient("passthrough:///memory", opts...)
 }
@@ -178,15 +189,23 @@ func (s *Server) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.engine.EndChangeStreams()
+	s.local.refuse()
 	if s.engine.Err() != nil {
-		s.grpc.Stop() // a request that waits for the disk does not end
+		s.stop() // a request that waits for the disk does not end
 	} else {
-		late := time.AfterFunc(closeGrace, s.grpc.Stop)
+		late := time.AfterFunc(closeGrace, s.stop)
 		s.grpc.GracefulStop()
+		s.local.ended.Wait()
 		late.Stop()
 	}
 	s.serving.Wait()
 	return s.engine.Close()
+}
+
+// stop ends requests under way.
+func (s *Server) stop() {
+	s.grpc.Stop()
+	s.local.stop()
 }
 
 // alive refuses a request when the disk has failed.
