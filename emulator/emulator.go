@@ -66,7 +66,7 @@ const maxMessage = 256 << 20
 type Server struct {
 	engine *storage.Engine
 	grpc   *grpc.Server
-	local  localReads
+	local  *localReads
 	failed chan struct{} // closed when the disk has failed
 
 	mu      sync.Mutex
@@ -108,14 +108,13 @@ func open(dir string, create bool, o Options) (*Server, error) {
 	operations := admin.NewOperations()
 	instances := admin.NewInstances(engine, operations, o.Now)
 	bigtable := data.New(data.Config{Engine: engine, Now: o.Now, AppProfile: instances.AppProfile})
-	s.local.running = map[*localRead]struct{}{}
-	s.local.serve = func(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) (err error) {
+	s.local = newLocalReads(func(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) (err error) {
 		defer recovered(btpb.Bigtable_ReadRows_FullMethodName, &err)
 		if err := s.alive(btpb.Bigtable_ReadRows_FullMethodName); err != nil {
 			return err
 		}
 		return bigtable.ReadRows(req, stream)
-	}
+	})
 	btpb.RegisterBigtableServer(s.grpc, bigtable)
 	adminpb.RegisterBigtableTableAdminServer(s.grpc, admin.NewTables(engine, operations, o.Now))
 	adminpb.RegisterBigtableInstanceAdminServer(s.grpc, instances)
@@ -195,7 +194,7 @@ func (s *Server) Close() error {
 	} else {
 		late := time.AfterFunc(closeGrace, s.stop)
 		s.grpc.GracefulStop()
-		s.local.ended.Wait()
+		s.local.workers.Wait()
 		late.Stop()
 	}
 	s.serving.Wait()

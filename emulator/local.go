@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"runtime"
 	"sync"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -25,7 +26,13 @@ type localReads struct {
 	mu      sync.Mutex
 	closed  bool
 	running map[*localRead]struct{}
-	ended   sync.WaitGroup
+	calls   chan *localRead // to goroutines that wait for one
+	idle    chan struct{}   // a place for each of these
+	workers sync.WaitGroup
+}
+
+func newLocalReads(serve func(*btpb.ReadRowsRequest, btpb.Bigtable_ReadRowsServer) error) *localReads {
+	return &localReads{serve: serve, running: map[*localRead]struct{}{}, calls: make(chan *localRead), idle: make(chan struct{}, 4*runtime.GOMAXPROCS(0))}
 }
 
 // errStopped is what a client is told by a server that has ended.
@@ -39,6 +46,7 @@ type localRead struct {
 	reads     *localReads
 	ctx       context.Context // which both ends are asked for
 	cancel    context.CancelCauseFunc
+	req       *btpb.ReadRowsRequest // read, and not written to, until the end
 	responses chan mem.BufferSlice
 	err       error // why responses was closed; set before that
 }
@@ -54,8 +62,9 @@ func (l *localReads) intercept(ctx context.Context, desc *grpc.StreamDesc, conn 
 	return (*clientEnd)(&localRead{reads: l, ctx: ctx, cancel: cancel, responses: make(chan mem.BufferSlice, localResponses)}), nil
 }
 
-// begin serves a call in a goroutine of its own.
-func (l *localReads) begin(r *localRead, req *btpb.ReadRowsRequest) error {
+// begin serves a call in a goroutine of its own, or in one that waits: those that
+// live on keep the stacks that they grew.
+func (l *localReads) begin(r *localRead) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -63,14 +72,35 @@ func (l *localReads) begin(r *localRead, req *btpb.ReadRowsRequest) error {
 		return errStopped
 	}
 	l.running[r] = struct{}{}
-	l.ended.Go(func() {
-		r.err = status.Convert(l.serve(req, &grpc.GenericServerStream[btpb.ReadRowsRequest, btpb.ReadRowsResponse]{ServerStream: (*serverEnd)(r)})).Err()
-		close(r.responses)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.running, r)
-	})
+	select {
+	case l.calls <- r:
+	default:
+		l.workers.Go(func() { l.work(r) })
+	}
 	return nil
+}
+
+// work serves a call, and further ones while there are not enough that wait.
+func (l *localReads) work(r *localRead) {
+	for more := true; more; {
+		l.run(r)
+		select {
+		case l.idle <- struct{}{}:
+			r, more = <-l.calls
+			<-l.idle
+		default:
+			return
+		}
+	}
+}
+
+func (l *localReads) run(r *localRead) {
+	stream := &grpc.GenericServerStream[btpb.ReadRowsRequest, btpb.ReadRowsResponse]{ServerStream: (*serverEnd)(r)}
+	r.err = status.Convert(l.serve(r.req, stream)).Err()
+	close(r.responses)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.running, r)
 }
 
 // refuse lets no further call begin.
@@ -78,6 +108,7 @@ func (l *localReads) refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+	close(l.calls)
 }
 
 // stop ends the calls that run.
@@ -97,7 +128,7 @@ func (c *clientEnd) Header() (metadata.MD, error) { return nil, nil }
 func (c *clientEnd) Trailer() metadata.MD         { return nil }
 func (c *clientEnd) CloseSend() error             { return nil }
 
-// SendMsg begins the call. The request is read, and not written to, until the end.
+// SendMsg begins the call.
 func (c *clientEnd) SendMsg(m any) error {
 	req, ok := m.(*btpb.ReadRowsRequest)
 	if !ok { // a message of another make
@@ -111,7 +142,8 @@ func (c *clientEnd) SendMsg(m any) error {
 			return err
 		}
 	}
-	return c.reads.begin((*localRead)(c), req)
+	c.req = req
+	return c.reads.begin((*localRead)(c))
 }
 
 func (c *clientEnd) RecvMsg(m any) error {

@@ -14,6 +14,7 @@
 package byteregexp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -33,6 +34,9 @@ type Regexp struct {
 
 // Compile compiles a pattern. Its error says what is wrong with the pattern.
 func Compile(pattern []byte) (*Regexp, error) {
+	if isPlain(pattern) {
+		return &Regexp{literals: []string{string(pattern)}, shape: affix{literal: bytes.Clone(pattern)}}, nil
+	}
 	text, err := translate(pattern)
 	if err != nil {
 		return nil, err
@@ -63,6 +67,17 @@ func Compile(pattern []byte) (*Regexp, error) {
 		return nil, describe(err)
 	}
 	return r, nil
+}
+
+// isPlain reports whether a pattern is of letters, digits and underscores alone, as
+// most are, which stand for themselves.
+func isPlain(pattern []byte) bool {
+	for _, c := range pattern {
+		if c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
 }
 
 // fullMatch compiles translated text for matches of the whole input.
