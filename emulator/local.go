@@ -56,8 +56,11 @@ func (l *localReads) intercept(ctx context.Context, desc *grpc.StreamDesc, conn 
 	if method != btpb.Bigtable_ReadRows_FullMethodName {
 		return next(ctx, desc, conn, method, opts...)
 	}
-	md, _ := metadata.FromOutgoingContext(ctx)
-	md = metadata.Join(md, metadata.Pairs("user-agent", "grpc-go/"+grpc.Version)) // as the connection says
+	md, ok := metadata.FromOutgoingContext(ctx) // a copy
+	if !ok {
+		md = metadata.MD{}
+	}
+	md.Set("user-agent", "grpc-go/"+grpc.Version) // as the connection says
 	ctx, cancel := context.WithCancelCause(metadata.NewIncomingContext(ctx, md))
 	return (*clientEnd)(&localRead{reads: l, ctx: ctx, cancel: cancel, responses: make(chan mem.BufferSlice, localResponses)}), nil
 }

@@ -74,7 +74,7 @@ func (a api) attestation(w http.ResponseWriter, r *http.Request, p params, id va
 	if err != nil {
 		return err
 	}
-	return writeAttestation(w, r, attestation)
+	return a.writeAttestation(w, r, attestation)
 }
 
 func (a api) repairedByParts(w http.ResponseWriter, r *http.Request, p params) error {
@@ -182,7 +182,7 @@ func (a api) listAttestations(w http.ResponseWriter, r *http.Request, p params) 
 		return err
 	}
 	page, err := a.service.Scan(r.Context(), selected, columns, paging)
-	return write(w, r, page, err)
+	return a.write(w, r, page, err)
 }
 
 func (a api) recent(w http.ResponseWriter, r *http.Request, p params) error {
@@ -207,7 +207,7 @@ func (a api) recent(w http.ResponseWriter, r *http.Request, p params) error {
 		}
 	}
 	page, err := a.service.Recent(r.Context(), chain, columns, paging)
-	return write(w, r, page, err)
+	return a.write(w, r, page, err)
 }
 
 func (a api) byTx(w http.ResponseWriter, r *http.Request, p params) error {
@@ -257,16 +257,16 @@ func (a api) listing(w http.ResponseWriter, r *http.Request, p params, list func
 		return err
 	}
 	page, err := list(chain, paging)
-	return write(w, r, page, err)
+	return a.write(w, r, page, err)
 }
 
 // write answers v, or returns err.
-func write(w http.ResponseWriter, r *http.Request, v any, err error) error {
+func (a api) write(w http.ResponseWriter, r *http.Request, v any, err error) error {
 	if err != nil {
 		return err
 	}
 	if p, ok := v.(*query.Page); ok {
-		return writePage(w, r, p)
+		return a.writePage(w, r, p)
 	}
 	return web.WriteJSON(w, r, v)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,26 +18,27 @@ import (
 // writePage answers a page. Its form, and that of an attestation, is encoding/json's,
 // which takes half as long again: BenchmarkJSON. Most of what is left is the decoded
 // payload, which encoding/json still writes.
-func writePage(w http.ResponseWriter, r *http.Request, p *query.Page) error {
-	e := encoder{b: make([]byte, 0, 512+4096*len(p.Items))}
-	e.raw(`{"items":[`)
-	for i := range p.Items {
-		if i > 0 {
-			e.raw(",")
+func (a api) writePage(w http.ResponseWriter, r *http.Request, p *query.Page) error {
+	return a.encode(w, r, func(e *encoder) {
+		e.b = slices.Grow(e.b, 512+6144*len(p.Items))
+		e.raw(`{"items":[`)
+		for i := range p.Items {
+			if i > 0 {
+				e.raw(",")
+			}
+			e.attestation(&p.Items[i])
 		}
-		e.attestation(&p.Items[i])
-	}
-	e.raw(`],"pagination":`)
-	e.any(p.Pagination)
-	e.raw("}\n")
-	return e.write(w, r)
+		e.raw(`],"pagination":`)
+		e.any(p.Pagination)
+		e.raw("}\n")
+	})
 }
 
-func writeAttestation(w http.ResponseWriter, r *http.Request, a *query.Attestation) error {
-	e := encoder{b: make([]byte, 0, 4096)}
-	e.attestation(a)
-	e.raw("\n")
-	return e.write(w, r)
+func (a api) writeAttestation(w http.ResponseWriter, r *http.Request, at *query.Attestation) error {
+	return a.encode(w, r, func(e *encoder) {
+		e.attestation(at)
+		e.raw("\n")
+	})
 }
 
 // encoder appends JSON. Its first error stays.
@@ -45,11 +47,21 @@ type encoder struct {
 	err error
 }
 
-func (e *encoder) write(w http.ResponseWriter, r *http.Request) error {
+// maxKept is how much memory an encoder may have to be used again.
+const maxKept = 8 << 20
+
+// encode answers what f writes.
+func (a api) encode(w http.ResponseWriter, r *http.Request, f func(*encoder)) error {
+	e := a.encoders.Get().(*encoder)
+	e.b, e.err = e.b[:0], nil
+	f(e)
 	if e.err != nil {
 		return fmt.Errorf("encode answer: %w", e.err)
 	}
 	web.WriteBytes(w, r, "application/json", e.b)
+	if cap(e.b) <= maxKept {
+		a.encoders.Put(e)
+	}
 	return nil
 }
 

@@ -24,7 +24,7 @@ func checkJSON(t *testing.T, p *query.Page) {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	if err := writePage(w, httptest.NewRequest(http.MethodGet, "/", nil), p); err != nil {
+	if err := newAPI(nil).writePage(w, httptest.NewRequest(http.MethodGet, "/", nil), p); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want)+"\n", w.Body.String()); diff != "" {
@@ -118,9 +118,10 @@ func BenchmarkJSON(b *testing.B) {
 		b.Fatal(err)
 	}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	native := newAPI(s)
 	b.Run("encoder", func(b *testing.B) {
 		for b.Loop() {
-			if err := writePage(httptest.NewRecorder(), r, p); err != nil {
+			if err := native.writePage(httptest.NewRecorder(), r, p); err != nil {
 				b.Fatal(err)
 			}
 		}

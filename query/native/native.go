@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/attestry/attestry/query"
 	"github.com/attestry/attestry/query/web"
@@ -18,14 +19,21 @@ import (
 // Register adds the paths of the interface to a mux: those of the routes, and
 // /openapi.yaml and /docs, which describe them.
 func Register(mux *http.ServeMux, s *query.Service) {
-	a := api{s}
+	a := newAPI(s)
 	for _, rt := range a.routes() {
 		mux.Handle(rt.path, rt.handler())
 	}
 	registerDocs(mux, a.routes())
 }
 
-type api struct{ service *query.Service }
+type api struct {
+	service  *query.Service
+	encoders *sync.Pool // of *encoder
+}
+
+func newAPI(s *query.Service) api {
+	return api{s, &sync.Pool{New: func() any { return &encoder{} }}}
+}
 
 // route is a path with what it takes. Everything that knows the paths is made of the
 // list of routes.

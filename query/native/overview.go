@@ -16,7 +16,7 @@ func (a api) search(w http.ResponseWriter, r *http.Request, p params) error {
 		return err
 	}
 	found, err := a.service.Search(r.Context(), p.get(pQ), paging.Limit)
-	return write(w, r, found, err)
+	return a.write(w, r, found, err)
 }
 
 func (a api) emitters(w http.ResponseWriter, r *http.Request, p params) error {
@@ -32,12 +32,12 @@ func (a api) emitters(w http.ResponseWriter, r *http.Request, p params) error {
 		return err
 	}
 	page, err := a.service.Emitters(r.Context(), *chain, paging)
-	return write(w, r, page, err)
+	return a.write(w, r, page, err)
 }
 
 func (a api) guardianSets(w http.ResponseWriter, r *http.Request, _ params) error {
 	sets, err := a.service.GuardianSets(r.Context())
-	return write(w, r, struct {
+	return a.write(w, r, struct {
 		Items []query.GuardianSet `json:"items"`
 	}{sets}, err)
 }
@@ -48,7 +48,7 @@ func (a api) guardianSet(w http.ResponseWriter, r *http.Request, _ params) error
 		return err
 	}
 	set, err := a.service.GuardianSet(r.Context(), index)
-	return write(w, r, set, err)
+	return a.write(w, r, set, err)
 }
 
 func (a api) rejects(w http.ResponseWriter, r *http.Request, p params) error {
@@ -57,7 +57,7 @@ func (a api) rejects(w http.ResponseWriter, r *http.Request, p params) error {
 		return err
 	}
 	page, err := a.service.Rejects(r.Context(), paging)
-	return write(w, r, page, err)
+	return a.write(w, r, page, err)
 }
 
 func (a api) status(w http.ResponseWriter, r *http.Request, p params) error {
@@ -66,7 +66,7 @@ func (a api) status(w http.ResponseWriter, r *http.Request, p params) error {
 		return err
 	}
 	status, err := a.service.Status(r.Context(), chain)
-	return write(w, r, status, err)
+	return a.write(w, r, status, err)
 }
 
 // grouping reads groupBy, chain and emitter.
@@ -90,7 +90,7 @@ func (a api) totals(w http.ResponseWriter, r *http.Request, p params) error {
 		return err
 	}
 	totals, err := a.service.Totals(r.Context(), g, paging)
-	return write(w, r, totals, err)
+	return a.write(w, r, totals, err)
 }
 
 // series answers the buckets that begin in [from, to).
@@ -113,7 +113,7 @@ func (a api) series(w http.ResponseWriter, r *http.Request, p params) error {
 		return err
 	}
 	series, err := a.service.Series(r.Context(), g, p.get(pPeriod), *from, *to)
-	return write(w, r, series, err)
+	return a.write(w, r, series, err)
 }
 
 func (a api) decode(w http.ResponseWriter, r *http.Request, _ params) error {

@@ -121,6 +121,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		Handler:           s,
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ErrorLog:          errorLog,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
@@ -130,7 +131,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		HTTP2:             &http.HTTP2Config{SendPingTimeout: pingTimeout, WriteByteTimeout: s.writeTimeout},
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(ln) }()
+	go func() { served <- server.Serve(listener{ln}) }()
 	select {
 	case err := <-served:
 		return fmt.Errorf("serve http on %s: %w", ln.Addr(), err)
