@@ -103,8 +103,9 @@ func (s *Service) Scan(ctx context.Context, r archive.Range, columns archive.Col
 		}
 	}
 	r.Limit = limit + 1
-	page := &Page{Items: []Attestation{}, Pagination: Pagination{Limit: limit}}
+	page := &Page{Pagination: Pagination{Limit: limit}}
 	var last archive.Ref
+	var records []archive.Record
 	size, scanned := 0, 0
 	for record, err := range s.reader.Scan(ctx, r, toRead(columns)) {
 		if err != nil {
@@ -120,8 +121,14 @@ func (s *Service) Scan(ctx context.Context, r archive.Range, columns archive.Col
 			continue
 		}
 		size += sizeOf(&record)
-		page.Items = append(page.Items, s.attestation(&record, columns))
+		records = append(records, record)
 	}
+	page.Items = make([]Attestation, len(records))
+	Halves(len(records), func(from, to int) {
+		for i := from; i < to; i++ {
+			page.Items[i] = s.attestation(&records[i], columns)
+		}
+	})
 	if !r.Where.IsZero() {
 		page.Pagination.Scanned = &scanned
 	}

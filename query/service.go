@@ -112,3 +112,26 @@ func (s *Service) get(ctx context.Context, id vaa.MessageID, columns archive.Col
 func unsigned(id vaa.MessageID) *Error {
 	return notFound("message %s was observed on its chain, but no signed VAA of it is known yet", id)
 }
+
+// minHalved is from how many items on it pays to work on both halves at once.
+const minHalved = 64
+
+// Halves calls f with the bounds of a list of n items, or, for a longer list, with
+// those of its halves, at once. A panic of either comes out of Halves.
+func Halves(n int, f func(from, to int)) {
+	if n < minHalved {
+		f(0, n)
+		return
+	}
+	second := make(chan any, 1)
+	go func() {
+		defer func() { second <- recover() }()
+		f(n/2, n)
+	}()
+	defer func() {
+		if panicked := <-second; panicked != nil {
+			panic(panicked)
+		}
+	}()
+	f(0, n/2)
+}

@@ -8,15 +8,49 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/attestry/attestry/archive"
 	"github.com/attestry/attestry/query"
 	"github.com/attestry/attestry/query/internal/querytest"
 	"github.com/attestry/attestry/vaa"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestHalves works on each item once, and a panic of either half comes out.
+func TestHalves(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, 63, 64, 101} {
+		seen := make([]int32, n)
+		query.Halves(n, func(from, to int) {
+			for i := from; i < to; i++ {
+				atomic.AddInt32(&seen[i], 1)
+			}
+		})
+		if slices.ContainsFunc(seen, func(times int32) bool { return times != 1 }) {
+			t.Errorf("%d items: %v", n, seen)
+		}
+		for _, at := range []int{0, n - 1} {
+			func() {
+				defer func() {
+					if r := recover(); n > 0 && r != "x" {
+						t.Errorf("%d items, panic at %d: got %v", n, at, r)
+					}
+				}()
+				query.Halves(n, func(from, to int) {
+					if from <= at && at < to {
+						panic("x")
+					}
+				})
+			}()
+		}
+	}
+}
 
 func newService(t testing.TB, a *querytest.Archive) (*query.Service, *querytest.Reader) {
 	t.Helper()

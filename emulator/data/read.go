@@ -37,8 +37,7 @@ func (s *Server) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRo
 	if req.GetRowsLimit() < 0 {
 		return invalid("rows_limit is %d; it must not be negative", req.GetRowsLimit())
 	}
-	features := featuresOf(stream.Context())
-	if req.GetReversed() && !features.GetReverseScans() {
+	if req.GetReversed() && !featuresOf(stream.Context()).GetReverseScans() {
 		return status.Error(codes.Unimplemented, "Client doesn't support reverse scans yet")
 	}
 	targets, err := targetsOf(req.GetRows())
@@ -61,7 +60,7 @@ func (s *Server) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRo
 	}()
 	r := &read{
 		ended: stream.Context().Err, w: w, filter: f, eval: f.NewEvaluator(nil),
-		limit: req.GetRowsLimit(), progress: features.GetLastScannedRowResponses(),
+		limit: req.GetRowsLimit(), progress: func() bool { return featuresOf(stream.Context()).GetLastScannedRowResponses() },
 	}
 	if err := r.run(s.engine, t, targets, req.GetReversed()); err != nil {
 		return internal(err)
@@ -110,7 +109,7 @@ type read struct {
 	filter   *filter.Filter
 	eval     *filter.Evaluator
 	limit    int64
-	progress bool
+	progress func() bool // whether the client wants to hear of it
 	stats    stats
 	silent   int // rows since the last that was answered
 }
@@ -186,7 +185,7 @@ func (r *read) row(row []byte, cells filter.Source) (bool, error) {
 		r.stats.rowsReturned++
 		return r.limit == 0 || r.stats.rowsReturned < r.limit, nil
 	}
-	if r.silent++; r.progress && r.silent%checkEvery == 0 {
+	if r.silent++; r.silent%checkEvery == 0 && r.progress() {
 		return true, r.w.scanned(row)
 	}
 	return true, nil

@@ -21,7 +21,7 @@ func (c *compiler) compileRoot(f *btpb.RowFilter) (node, traits, error) {
 	if f == nil {
 		return passAll{}, cellwise(), nil
 	}
-	if proto.Size(f) > MaxSize {
+	if n, ok := bound(f); (!ok || n > MaxSize) && proto.Size(f) > MaxSize {
 		return nil, traits{}, status.Errorf(codes.InvalidArgument, "Row filter exceeds maximum size of %d bytes", MaxSize)
 	}
 	n, t, err := c.compile(f)
@@ -29,6 +29,39 @@ func (c *compiler) compileRoot(f *btpb.RowFilter) (node, traits, error) {
 		err = status.Errorf(codes.InvalidArgument, "Row filter may put out one cell more than %d times", MaxCopies)
 	}
 	return n, t, err
+}
+
+// around is more than what the encoding of a filter puts around what it holds: two
+// tags and two lengths.
+const around = 16
+
+// bound returns a size that a filter does not exceed, for less than it takes to find
+// its size, if it is of the kinds that most are.
+func bound(f *btpb.RowFilter) (n int, ok bool) {
+	switch k := f.GetFilter().(type) {
+	case *btpb.RowFilter_Chain_:
+		return boundOf(k.Chain.GetFilters())
+	case *btpb.RowFilter_Interleave_:
+		return boundOf(k.Interleave.GetFilters())
+	case *btpb.RowFilter_FamilyNameRegexFilter:
+		return around + len(k.FamilyNameRegexFilter), true
+	case *btpb.RowFilter_ColumnQualifierRegexFilter:
+		return around + len(k.ColumnQualifierRegexFilter), true
+	case *btpb.RowFilter_CellsPerColumnLimitFilter, *btpb.RowFilter_PassAllFilter:
+		return around, true
+	}
+	return 0, false
+}
+
+func boundOf(filters []*btpb.RowFilter) (n int, ok bool) {
+	n = around
+	for _, f := range filters {
+		m, ok := bound(f)
+		if n += m; !ok || n > MaxSize {
+			return 0, false
+		}
+	}
+	return n, true
 }
 
 // compile compiles one filter and all within it.

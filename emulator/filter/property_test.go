@@ -41,6 +41,22 @@ func TestStreamingEqualsReference(t *testing.T) {
 	})
 }
 
+// TestBound holds the quick bound of a filter's size against its size.
+func TestBound(t *testing.T) {
+	known := 0
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFilter(t, 4, true)
+		if n, ok := bound(f); ok {
+			if known++; n < proto.Size(f) {
+				t.Errorf("%v: bound %d, size %d", f, n, proto.Size(f))
+			}
+		}
+	})
+	if known == 0 {
+		t.Error("no filter had a bound")
+	}
+}
+
 func compare(t *rapid.T, pb *btpb.RowFilter, sinks bool, want, got []Cell) {
 	if !slices.IsSortedFunc(got, func(a, b Cell) int { return comparePosition(&a, &b) }) {
 		t.Fatalf("filter %s: not in order:\n%s", prototext.Format(pb), formatCells(got))

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/attestry/attestry/query"
 	"github.com/attestry/attestry/query/internal/querytest"
 	"github.com/attestry/attestry/vaa"
+	"github.com/attestry/attestry/vaa/payload"
 )
 
 // checkJSON compares the encoder with encoding/json.
@@ -59,8 +61,14 @@ func TestJSON(t *testing.T) {
 	for _, list := range []int{0, 1, 2} {
 		var a query.Attestation
 		fill(reflect.ValueOf(&a).Elem(), list)
-		a.Decoded = map[string]any{"x": "<&>\u2028"}
-		checkJSON(t, &query.Page{Items: []query.Attestation{a, a}})
+		for _, decoded := range []any{map[string]any{"x": "<&>\u2028"}, &payload.Transfer{}, &payload.TransferWithPayload{}} {
+			if v := reflect.ValueOf(decoded); v.Kind() == reflect.Pointer {
+				fill(v.Elem(), list)
+			}
+			a.Decoded = decoded
+			checkJSON(t, &query.Page{Items: []query.Attestation{a, a}})
+		}
+		checkJSON(t, &query.Page{Items: slices.Repeat([]query.Attestation{a}, 101)}) // in two halves
 	}
 }
 
