@@ -1,9 +1,12 @@
 package bigtable
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"math"
+	"slices"
 	"strings"
 
 	"cloud.google.com/go/bigtable"
@@ -15,12 +18,10 @@ import (
 	"github.com/attestry/attestry/vaa"
 )
 
-// indexPage is the most index rows that one read of a shard asks for.
-const indexPage = 128
+// indexPage is how many index rows are merged at once where all are asked for.
+const indexPage = 1000
 
-// Lookup reads index rows. An index in several shards is merged: a shard that ran
-// dry is asked for its share of what is still to come, so that little is read
-// beyond what was asked for.
+// Lookup reads index rows. Those of an index in several shards are merged.
 func (s *Store) Lookup(ctx context.Context, l archive.Lookup) iter.Seq2[archive.Ref, error] {
 	return func(yield func(archive.Ref, error) bool) {
 		spans, err := l.Spans()
@@ -28,23 +29,26 @@ func (s *Store) Lookup(ctx context.Context, l archive.Lookup) iter.Seq2[archive.
 			yield(archive.Ref{}, err)
 			return
 		}
-		shards := make([]*shard, len(spans))
+		shards := make(merge, len(spans))
 		for i, sp := range spans {
 			shards[i] = &shard{table: s.index, span: sp, lookup: l}
 		}
-		for n := 0; l.Limit <= 0 || n < l.Limit; n++ {
-			size := indexPage
-			if l.Limit > 0 {
-				size = min(size, (l.Limit-n+len(shards)-1)/len(shards))
-			}
-			first, err := nextShard(ctx, shards, size)
+		size := indexPage
+		if l.Limit > 0 {
+			size = l.Limit
+		}
+		for more := true; more; {
+			page, err := shards.next(ctx, size)
 			if err != nil {
 				yield(archive.Ref{}, fmt.Errorf("look up %s: %w", spans[0].Prefix, err))
 				return
 			}
-			if first == nil || !yield(first.pop(), nil) {
-				return
+			for _, e := range page {
+				if !yield(e.ref, nil) {
+					return
+				}
 			}
+			more = l.Limit <= 0 && len(page) == size
 		}
 	}
 }
@@ -67,30 +71,83 @@ func (s *Store) IndexRows(ctx context.Context) iter.Seq2[archive.IndexRow, error
 	}
 }
 
-// nextShard refills the shards that ran dry, at once, by at most size rows each, and
-// returns the one whose first entry comes next; nil when all are at their end.
-func nextShard(ctx context.Context, shards []*shard, size int) (*shard, error) {
+// merge brings the entries of shards into one order.
+type merge []*shard
+
+// next returns the next entries, fewer than size only when these are the last. What
+// it reads beyond them is hardly more than the one entry of each shard that tells
+// that no other of it belongs to them: each round reads of those shards alone whose
+// last known entry comes early, and of each as many entries as nearly surely belong
+// (of a number that falls on shards by chance, the mean less two standard deviations).
+func (m merge) next(ctx context.Context, size int) ([]indexEntry, error) {
+	for {
+		known := m.known(size)
+		open := m.open(known, size)
+		if len(open) == 0 {
+			page := known[:min(size, len(known))]
+			for _, sh := range m {
+				sh.drop(page)
+			}
+			return page, nil
+		}
+		missing, some := size-len(known), 1
+		if len(known) > 0 {
+			open = open[:(len(open)+1)/2]
+		}
+		if missing > 0 {
+			open = open[:min(missing, len(open))]
+			mean := float64(missing) / float64(len(m))
+			some = max(some, int(mean-2*math.Sqrt(mean)))
+		}
+		if len(m) == 1 {
+			some = max(some, missing)
+		}
+		if err := fill(ctx, open, some); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// open returns the shards of which an entry that is not known may still be one of the
+// next ones, the one with the earliest last known entry first.
+func (m merge) open(known []indexEntry, size int) []*shard {
+	var open []*shard
+	for _, sh := range m {
+		if !sh.done && (len(sh.page) == 0 || len(known) < size || compareEntries(sh.last(), known[size-1]) < 0) {
+			open = append(open, sh)
+		}
+	}
+	slices.SortStableFunc(open, func(a, b *shard) int {
+		if len(a.page) == 0 || len(b.page) == 0 {
+			return cmp.Compare(len(a.page), len(b.page))
+		}
+		return compareEntries(a.last(), b.last())
+	})
+	return open
+}
+
+// fill reads up to size further entries of each shard, at once.
+func fill(ctx context.Context, shards []*shard, size int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, sh := range shards {
-		if len(sh.page) == 0 && !sh.done {
-			g.Go(func() error { return sh.fill(ctx, size) })
-		}
+		g.Go(func() error { return sh.fill(ctx, size) })
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
+	return g.Wait()
+}
+
+// known returns the entries that were read and not answered yet: in order, if these
+// are all that there are or as many as are asked for.
+func (m merge) known(size int) []indexEntry {
+	var all []indexEntry
+	done := true
+	for _, sh := range m {
+		all = append(all, sh.page...)
+		done = done && sh.done
 	}
-	var first *shard
-	for _, sh := range shards {
-		if len(sh.page) == 0 {
-			continue
-		}
-		if first == nil {
-			first = sh
-		} else if c := strings.Compare(sh.page[0].order, first.page[0].order); c < 0 != sh.lookup.NewestFirst() && c != 0 {
-			first = sh
-		}
+	if done || len(all) >= size {
+		slices.SortFunc(all, compareEntries)
 	}
-	return first, nil
+	return all
 }
 
 // A shard is a run of index rows, read page by page.
@@ -102,15 +159,30 @@ type shard struct {
 	done   bool
 }
 
+// indexEntry is an index row and its place among those of all shards.
 type indexEntry struct {
-	order string
-	ref   archive.Ref
+	order       string
+	newestFirst bool
+	ref         archive.Ref
 }
 
-func (sh *shard) pop() archive.Ref {
-	ref := sh.page[0].ref
-	sh.page = sh.page[1:]
-	return ref
+// compareEntries is the order in which entries are answered.
+func compareEntries(a, b indexEntry) int {
+	if a.newestFirst {
+		a, b = b, a
+	}
+	return strings.Compare(a.order, b.order)
+}
+
+func (sh *shard) last() indexEntry { return sh.page[len(sh.page)-1] }
+
+// drop leaves out what is answered.
+func (sh *shard) drop(answered []indexEntry) {
+	if len(answered) == 0 {
+		return
+	}
+	last := answered[len(answered)-1]
+	sh.page = slices.DeleteFunc(sh.page, func(e indexEntry) bool { return compareEntries(e, last) <= 0 })
 }
 
 func (sh *shard) fill(ctx context.Context, size int) error {
@@ -154,7 +226,7 @@ func (sh *shard) decode(row bigtable.Row) (indexEntry, error) {
 		return indexEntry{}, err
 	}
 	ref, err := sh.lookup.Ref(archive.IndexRow{Key: row.Key(), Digests: digests})
-	return indexEntry{order: row.Key()[len(sh.span.Prefix):], ref: ref}, err
+	return indexEntry{order: row.Key()[len(sh.span.Prefix):], newestFirst: sh.lookup.NewestFirst(), ref: ref}, err
 }
 
 func decodeDigests(row bigtable.Row) ([]vaa.Digest, error) {
