@@ -22,6 +22,7 @@ import (
 	"github.com/attestry/attestry/ingest/source/file"
 	"github.com/attestry/attestry/internal/run"
 	"github.com/attestry/attestry/internal/testenv"
+	"github.com/attestry/attestry/query/web"
 	"github.com/attestry/attestry/vaa"
 )
 
@@ -78,7 +79,10 @@ func txOf(c collectedVAA, n int) string {
 	return fmt.Sprintf("0x%064x", n+1)
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldWith(t, 0) }
+
+// newWorldWith is newWorld with a limit of requests a minute; 0 is none.
+func newWorldWith(t *testing.T, perMinute int) *world {
 	t.Helper()
 	w := &world{t: t, all: readCollected(t)}
 	w.late = w.all[len(w.all)-1]
@@ -88,7 +92,7 @@ func newWorld(t *testing.T) *world {
 	ready, ended := make(chan *run.Server, 1), make(chan error, 1)
 	go func() {
 		ended <- run.Serve(ctx, run.ServeConfig{
-			Config: run.Config{Network: vaa.Mainnet, DataDir: dir}, HTTP: "127.0.0.1:0", Logger: zap.NewNop(),
+			Config: run.Config{Network: vaa.Mainnet, DataDir: dir}, HTTP: "127.0.0.1:0", Logger: zap.NewNop(), Limits: web.Limits{PerMinute: perMinute},
 			Ready: func(_ context.Context, s *run.Server) error {
 				ready <- s
 				return nil

@@ -3,8 +3,8 @@
 //
 // A server whose binary is not installed skips the test and says how to get
 // it. Where the environment variable ATTESTRY_REQUIRE (a comma list of the names of
-// [Redis], [CBTEmulator], [CBT], [Terraform], [Docker] and [Compose]: "redis",
-// "cbtemulator", "cbt", "terraform", "docker", "compose") names it, the test fails
+// [Redis], [CBTEmulator], [CBT], [Terraform], [Docker], [Compose] and [Chromium]:
+// "redis", "cbtemulator", "cbt", "terraform", "docker", "compose", "chromium") names it, the test fails
 // instead: a machine that promises a server cannot pass by lacking it.
 package testenv
 
