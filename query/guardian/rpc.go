@@ -37,7 +37,7 @@ func registerRPC(mux *http.ServeMux, s *server) {
 	path, service := publicrpcconnect.NewPublicRPCServiceHandler(&rpcServer{s}, connect.WithCompressMinBytes(compressFrom))
 	methods := publicrpc.File_publicrpc_v1_publicrpc_proto.Services().ByName("PublicRPCService").Methods()
 	for i := range methods.Len() {
-		handle(path+string(methods.Get(i).Name()), service)
+		handle(path+string(methods.Get(i).Name()), withText(service))
 	}
 	unknown := connect.NewErrorWriter()
 	handle(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -3,6 +3,7 @@ package guardian_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -237,6 +238,53 @@ func TestBareWebRequest(t *testing.T) {
 	})
 	if frames := framesOf(t, w.Body); len(frames) != 2 || frames[0].flags != 0 || w.Header().Get("Content-Encoding") != "" {
 		t.Errorf("compressed: %v %v", w.Header(), frames)
+	}
+}
+
+// TestWebText asks in base64 as grpc-web's text mode does, in one piece and in padded
+// pieces.
+func TestWebText(t *testing.T) {
+	t.Parallel()
+	a := querytest.New(vaa.Mainnet)
+	v := vaa.VAA{Version: 1, Body: vaa.Body{EmitterChain: 2, Sequence: 7}}
+	raw := v.Append(nil)
+	if err := a.AddVAA(raw, nil); err != nil {
+		t.Fatal(err)
+	}
+	h, _ := serve(t, a)
+	post := func(contentType, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodPost, "/publicrpc.v1.PublicRPCService/GetSignedVAA", strings.NewReader(body))
+		r.Header = http.Header{"Content-Type": {contentType}, "X-Grpc-Web": {"1"}}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	body, err := proto.Marshal(messageID(v.MessageID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...)
+	encode := base64.StdEncoding.EncodeToString
+	for _, text := range []string{encode(request), encode(request[:5]) + encode(request[5:]), encode(request[:1]) + encode(request[1:6]) + encode(request[6:])} {
+		for _, contentType := range []string{"application/grpc-web-text", "application/grpc-web-text+proto"} {
+			w := post(contentType, text)
+			answer, err := base64.StdEncoding.DecodeString(w.Body.String())
+			if err != nil || w.Header().Get("Content-Type") != contentType {
+				t.Fatalf("%d %v: %v", w.Code, w.Header(), err)
+			}
+			var got publicrpc.GetSignedVAAResponse
+			frames := framesOf(t, bytes.NewReader(answer))
+			if len(frames) != 2 || frames[1].flags != 0x80 || proto.Unmarshal(frames[0].body, &got) != nil || !bytes.Equal(got.GetVaaBytes(), raw) {
+				t.Errorf("%v: %v", w.Header(), frames)
+			}
+		}
+	}
+	for text, code := range map[string]string{
+		"AAAA!AAA": "3", "AAAAA": "3", encode(make([]byte, 5)): "3", strings.Repeat("A", 2<<20): "8",
+	} {
+		if w := post("application/grpc-web-text", text); w.Header().Get("Grpc-Status") != code || w.Header().Get("Grpc-Message") == "" {
+			t.Errorf("%.10q: %d %v, want code %s", text, w.Code, w.Header(), code)
+		}
 	}
 }
 
