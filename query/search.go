@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -52,7 +53,8 @@ const DefaultSearch = 20
 // Search finds messages by anything that names them: a message id in any spelling, a
 // row key, the hex or base64 of a whole VAA, a transaction, a digest, the address of
 // an emitter, with its chain before it or alone, or of a recipient. A text that may be
-// several of them is looked up as each. limit bounds what is answered of each kind, 1
+// several of them is looked up as each. A URL, as of an explorer's page, stands for what
+// it has in its path. limit bounds what is answered of each kind, 1
 // to MaxRecent, 0 for DefaultSearch. Nothing found is no error. Errors: an *Error
 // about q for a text that can be nothing, or about limit.
 func (s *Service) Search(ctx context.Context, text string, limit int) (*Search, error) {
@@ -65,13 +67,41 @@ func (s *Service) Search(ctx context.Context, text string, limit int) (*Search, 
 	if text == "" {
 		return nil, Invalid("q", "q is empty: write a message id, a row key, a transaction, a digest, an address, or a VAA in base64 or hex")
 	}
-	if err := s.search(ctx, out, text, limit); err != nil {
+	if err := s.search(ctx, out, inURL(text), limit); err != nil {
 		return nil, err
 	}
 	for _, k := range out.Kinds {
 		out.Pagination.HasMore = out.Pagination.HasMore || k.HasMore
 	}
 	return out, nil
+}
+
+// inURL returns what a URL names: the message id in its path, else the longest of the
+// path's parts. A fragment that begins with a slash is a path, as pages have it that
+// are one program. Other texts are returned as they are.
+func inURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return text
+	}
+	path := u.Path
+	if strings.HasPrefix(u.Fragment, "/") {
+		page, _, _ := strings.Cut(u.Fragment, "?")
+		path += page
+	}
+	longest := ""
+	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+	for i, part := range parts {
+		if id := strings.Join(parts[i:min(i+3, len(parts))], "/"); strings.Count(id, "/") == 2 {
+			if _, err := vaa.ParseMessageID(id); err == nil {
+				return id
+			}
+		}
+		if len(part) > len(longest) {
+			longest = part
+		}
+	}
+	return cmp.Or(longest, text)
 }
 
 func (s *Service) search(ctx context.Context, out *Search, text string, limit int) error {

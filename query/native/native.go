@@ -144,7 +144,7 @@ func (p param) meaning() string {
 	case pPeriod:
 		return "length of a bucket: 1min, 5min, 60min, 1day, or what is made of them, as 15min, 6h, 1week"
 	case pQ:
-		return "what to search: a message id in any spelling, a row key, a transaction, a digest, an address, or a whole VAA in base64 or hex"
+		return "what to search: a message id in any spelling, a row key, a transaction, a digest, an address, a whole VAA in base64 or hex, or the URL of a page about one of these"
 	}
 	return ""
 }

@@ -71,6 +71,9 @@ func TestSearchCollected(t *testing.T) {
 				id.String(), strings.ReplaceAll(id.String(), "/", ":"), c.Digest, "0x" + v.SingleDigest().String(),
 				hex.EncodeToString(c.VAA), "0x" + hex.EncodeToString(c.VAA), base64.StdEncoding.EncodeToString(c.VAA),
 				base64.RawURLEncoding.EncodeToString(c.VAA),
+				"https://wormholescan.io/#/tx/" + id.String() + "?network=Mainnet&view=overview",
+				"https://api.wormholescan.io/api/v1/vaas/" + id.String() + "?parsedPayload=true",
+				"https://wormholescan.io/#/tx/" + c.Digest, "http://etherscan.io/tx/0x" + c.Digest + "/logs#eventlog",
 			}
 			for _, text := range texts {
 				got := h.search(t, text)
