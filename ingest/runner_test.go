@@ -269,7 +269,8 @@ func TestForgedByStolenOldKey(t *testing.T) {
 }
 
 // TestLearnsGuardianSets: VAAs of a set to come wait for the upgrade that proves
-// it, and are stored when it comes. A restart knows the set.
+// it, and are stored when it comes. A restart knows the set, and another process when it
+// looks.
 func TestLearnsGuardianSets(t *testing.T) {
 	first := vaatest.NewGuardians(9, 0, 7)
 	second := first.Next(2)
@@ -278,7 +279,7 @@ func TestLearnsGuardianSets(t *testing.T) {
 	genesis := vaatest.Sets(vaa.Mainnet, first, second)
 	r := rand.New(rand.NewPCG(9, 9))
 	store := memarchive.New(vaa.Mainnet, time.Now)
-	a := newArchive(t, store, genesis, archive.ClassLive)
+	a, beside := newArchive(t, store, genesis, archive.ClassLive), newArchive(t, store, genesis, archive.ClassLive)
 	at := uint32(time.Now().Unix())
 	early, late := vaatest.NewVAA(r, third), vaatest.NewVAA(r, third)
 	forged := vaatest.Upgrade(first, third, at) // signed by a set that is not the newest
@@ -303,6 +304,15 @@ func TestLearnsGuardianSets(t *testing.T) {
 	want(t, "held until the upgrade comes", a.run(t, line(early, upgrade, late)), map[string]uint64{"accepted": 2, "resigned": 1})
 	if newest := a.verifier.Sets().Newest().Index; newest != 2 {
 		t.Fatalf("newest set %d, want 2", newest)
+	}
+	if newest := beside.verifier.Sets().Newest().Index; newest != 1 {
+		t.Errorf("in another process: newest set %d before it looks", newest)
+	}
+	if err := beside.verifier.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if newest := beside.verifier.Sets().Newest().Index; newest != 2 {
+		t.Errorf("in another process: newest set %d, want 2", newest)
 	}
 	again := newArchive(t, store, genesis, archive.ClassLive)
 	if newest := again.verifier.Sets().Newest().Index; newest != 2 {

@@ -37,24 +37,39 @@ type Verifier struct {
 // upgrades the store keeps. The store's word is not taken for them: each upgrade
 // is proved again.
 func NewVerifier(ctx context.Context, store archive.GuardianSetStore, sets vaa.GuardianSets, now func() time.Time) (*Verifier, error) {
-	raws, err := store.GuardianSetUpgrades(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the learnt guardian sets: %w", err)
+	v := &Verifier{store: store, now: now, sets: sets, verified: map[[sha256.Size]byte]bool{}}
+	if err := v.Refresh(ctx); err != nil {
+		return nil, err
 	}
+	return v, nil
+}
+
+// Refresh learns the sets that others have learnt, whose upgrades the store keeps.
+func (v *Verifier) Refresh(ctx context.Context) error {
+	raws, err := v.store.GuardianSetUpgrades(ctx)
+	if err != nil {
+		return fmt.Errorf("read the learnt guardian sets: %w", err)
+	}
+	sets := v.Sets()
 	for _, raw := range raws {
-		v, err := vaa.Parse(raw)
+		upgrade, err := vaa.Parse(raw)
 		if err != nil {
-			return nil, fmt.Errorf("a learnt guardian set: %w", err)
+			return fmt.Errorf("a learnt guardian set: %w", err)
 		}
-		extended, err := sets.Extend(v)
+		extended, err := sets.Extend(upgrade)
 		switch {
 		case err == nil:
 			sets = extended
 		case !errors.Is(err, vaa.ErrUpgradeKnown): // a newer program may know it by itself
-			return nil, fmt.Errorf("a learnt guardian set: %w", err)
+			return fmt.Errorf("a learnt guardian set: %w", err)
 		}
 	}
-	return &Verifier{store: store, now: now, sets: sets, verified: map[[sha256.Size]byte]bool{}}, nil
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(sets.All()) > len(v.sets.All()) {
+		v.sets = sets
+	}
+	return nil
 }
 
 // Sets returns the guardian sets that are known now.

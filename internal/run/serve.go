@@ -208,19 +208,19 @@ func (s *Server) serveHTTP(ctx context.Context) error {
 	return server.Run(ctx, s.listener)
 }
 
-// sweep applies what dead writers have left unapplied, at once and then again and
-// again, until ctx ends.
+// sweep applies what dead writers have left unapplied and learns the guardian sets that
+// others have learnt, at once and then again and again, until ctx ends.
 func (s *Server) sweep(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
 		turn, cancel := context.WithTimeout(ctx, sweepTimeout)
-		err := s.writer.Sweep(turn)
+		err := errors.Join(s.writer.Sweep(turn), s.Verifier.Refresh(turn))
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil && !failing {
-			s.log.Warn("the journal cannot be swept, retrying", zap.Error(err))
+			s.log.Warn("what others left in the store cannot be taken up, retrying", zap.Error(err))
 		}
 		failing = err != nil
 		pause(ctx, sweepInterval)
