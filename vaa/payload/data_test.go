@@ -62,6 +62,11 @@ type fields struct {
 var mapped = map[string]string{
 	"5/000000000000000000000000f18f923480dc144326e6c65d4f3d47aa459bb41c/1353":   "mayan:opaque",
 	"23/000000000000000000000000f18f923480dc144326e6c65d4f3d47aa459bb41c/15603": "mayan:opaque",
+	// The record takes the matching engine's custodian for a Circle Integration, and has no names for the actions of CoreRelayer.
+	"1/74e70ed52464f997369bbefd141d8a2d9dd3cd15e1f21b37bce18f45e0e923b2/5":                    "liquidity-layer:CctpDeposit",
+	"1/0000000000000000000000000000000000000000000000000000000000000004/55763149":             "governance:CoreRelayer:RegisterChain",
+	"1/0000000000000000000000000000000000000000000000000000000000000004/12551946319653316807": "governance:CoreRelayer:SetDefaultDeliveryProvider",
+	"1/0000000000000000000000000000000000000000000000000000000000000004/14357519004752864699": "governance:CoreRelayer:SetDefaultDeliveryProvider",
 }
 
 func readCollected(t testing.TB, name string) []collected {
@@ -156,6 +161,9 @@ func recorded(decoded any) (fields, bool) {
 		case *payload.ContractUpgrade:
 			f.NewContract = details.NewContract.Address.String()
 		case *payload.ChainRegistration:
+			if d.Module == "CoreRelayer" {
+				break // not recorded
+			}
 			f.ForeignChain, f.ForeignEmitter = details.Emitter.Chain, details.Emitter.Address.String()
 		}
 		return f, true
@@ -167,6 +175,8 @@ func recorded(decoded any) (fields, bool) {
 		return fields{Magic: "AUWV", Slot: d.Slot}, true
 	case *payload.PriceBatch:
 		return fields{Magic: "P2WH", Version: fmt.Sprintf("%d.%d", d.VersionMajor, d.VersionMinor)}, true
+	case *payload.EarlyPriceBatch:
+		return fields{Magic: "P2WH", Version: "2.512"}, true // the record reads the payload id as half of a minor version
 	case *payload.PythGovernance:
 		return fields{Magic: "PTGM", Module: float64(d.Module), Action: d.Action}, true
 	case *payload.NTTMessage:

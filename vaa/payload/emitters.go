@@ -19,11 +19,14 @@ const (
 	relayerOrManager // a test emitter that stands for a relayer and for one who asks delegated managers to sign
 	circleIntegration
 	pyth
+	liquidityLayer
+	allbridge
 	mayan
 	tokenBridgeRelayer // redeems, as those that follow
 	tokenBridgeExecutor
 	tbtcGateway
 	gateway
+	omniSwap
 )
 
 // knownContract is one row of the table of known contracts.
@@ -58,8 +61,10 @@ func contractOf(network vaa.Network, chain vaa.ChainID, address vaa.Address) con
 
 // contracts lists the known contracts in ascending order of network, chain and address. It is never written to. Bridges, relayers and
 // what redeems are those of the SDKs, and a test compares them with testdata/vaas/chains.json. Pyth's emitters are those that its
-// contracts are configured with; the Circle Integration on Solana and on Goerli is in no SDK table and was taken from signed VAAs,
-// as was Mayan's contract (as public code of integrators names it) on the chains that it was seen on.
+// contracts are configured with; the Circle Integration on Goerli is in no SDK table and was taken from signed VAAs,
+// as was Mayan's contract (as public code of integrators names it) on the chains that it was seen on. The liquidity layer's routers are
+// those of Wormhole's documentation, its matching engine's custodian on Solana and OmniSwap's diamonds those of their repositories
+// (wormhole-foundation/example-liquidity-layer, OmniBTC/OmniSwap), Allbridge's messenger on Ethereum that of l2beat/l2beat.
 var contracts = [...]knownContract{
 	{vaa.Mainnet, 1, "0d3805c868ad5053fd5e83ebc18bbd3a089e3811c523f319a6ba9e77a7bbc556", tokenBridgeExecutor},
 	{vaa.Mainnet, 1, "0def15a24423e1edd1a5ab16f557b9060303ddbab8c803d2ee48f4b78a1cfd6b", nftBridge},
@@ -67,17 +72,21 @@ var contracts = [...]knownContract{
 	{vaa.Mainnet, 1, "5635979a221c34931e32620b9293a463065555ea71fe97cd6237ade875b12e9e", pyth},
 	{vaa.Mainnet, 1, "69a22dc2e01ecd2ae40864822d4406ff8aed4e2b8932385dabe818422ff67e1b", tbtcGateway},
 	{vaa.Mainnet, 1, "6bb14509a612f01fbbc4cffeebd4bbfb492a86df717ebe92eb6df432a3f00a25", pyth},
-	{vaa.Mainnet, 1, "74e70ed52464f997369bbefd141d8a2d9dd3cd15e1f21b37bce18f45e0e923b2", circleIntegration},
+	{vaa.Mainnet, 1, "74e70ed52464f997369bbefd141d8a2d9dd3cd15e1f21b37bce18f45e0e923b2", liquidityLayer},
 	{vaa.Mainnet, 1, "ec7372995d5cc8732397fb0ad35c0121e0eaa90d26f828a534cab54391b3a4f5", tokenBridge},
 	{vaa.Mainnet, 2, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
+	{vaa.Mainnet, 2, "0000000000000000000000002967e7bb9daa5711ac332caf874bd47ef99b3820", omniSwap},
 	{vaa.Mainnet, 2, "0000000000000000000000003ee18b2214aff97000d974cf647e7c347e8fa585", tokenBridge},
 	{vaa.Mainnet, 2, "0000000000000000000000006ffd7ede62328b3af38fcd61461bbfc52f5651fe", nftBridge},
+	{vaa.Mainnet, 2, "00000000000000000000000070287c79ee41c5d1df8259cd68ba0890cd389c47", liquidityLayer},
+	{vaa.Mainnet, 2, "0000000000000000000000007f02294f065a605c8d21d9812b8d1de7e5e1da74", allbridge},
 	{vaa.Mainnet, 2, "000000000000000000000000a8969f3f8d97b3ed89d4e2ec19b6b0cfd504b212", tokenBridgeExecutor},
 	{vaa.Mainnet, 2, "000000000000000000000000aada05bd399372f0b0463744c09113c137636f6a", circleIntegration},
 	{vaa.Mainnet, 2, "000000000000000000000000cafd2f0a35a4459fa40c0517e17e6fa2939441ca", tokenBridgeRelayer},
 	{vaa.Mainnet, 3, "0000000000000000000000007cf7b764e38a0a5e967972c1df77d432510564e2", tokenBridge},
 	{vaa.Mainnet, 4, "0000000000000000000000002513515340ff71dd5af02fc1bdb9615704d91524", tokenBridgeExecutor},
 	{vaa.Mainnet, 4, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
+	{vaa.Mainnet, 4, "0000000000000000000000002967e7bb9daa5711ac332caf874bd47ef99b3820", omniSwap},
 	{vaa.Mainnet, 4, "0000000000000000000000005a58505a96d1dbf8df91cb21b54419fc36e93fde", nftBridge},
 	{vaa.Mainnet, 4, "000000000000000000000000b6f6d86a8f9879a9c87f643768d9efc38c1da6e7", tokenBridge},
 	{vaa.Mainnet, 4, "000000000000000000000000cafd2f0a35a4459fa40c0517e17e6fa2939441ca", tokenBridgeRelayer},
@@ -85,13 +94,17 @@ var contracts = [...]knownContract{
 	{vaa.Mainnet, 5, "0000000000000000000000000ff28217dcc90372345954563486528aa865cdd6", circleIntegration},
 	{vaa.Mainnet, 5, "0000000000000000000000001d98ca4221516b9ac4869f5cea7e6bb9c41609d6", tokenBridgeExecutor},
 	{vaa.Mainnet, 5, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
+	{vaa.Mainnet, 5, "0000000000000000000000002967e7bb9daa5711ac332caf874bd47ef99b3820", omniSwap},
 	{vaa.Mainnet, 5, "0000000000000000000000005a58505a96d1dbf8df91cb21b54419fc36e93fde", tokenBridge},
+	{vaa.Mainnet, 5, "00000000000000000000000070287c79ee41c5d1df8259cd68ba0890cd389c47", liquidityLayer},
 	{vaa.Mainnet, 5, "00000000000000000000000090bbd86a6fe93d3bc3ed6335935447e75fab7fcf", nftBridge},
 	{vaa.Mainnet, 5, "000000000000000000000000cafd2f0a35a4459fa40c0517e17e6fa2939441ca", tokenBridgeRelayer},
 	{vaa.Mainnet, 5, "000000000000000000000000f18f923480dc144326e6c65d4f3d47aa459bb41c", mayan},
 	{vaa.Mainnet, 6, "00000000000000000000000009fb06a271faff70a651047395aaeb6265265f13", circleIntegration},
 	{vaa.Mainnet, 6, "0000000000000000000000000e082f06ff657d94310cb8ce8b0d9a04541d8052", tokenBridge},
 	{vaa.Mainnet, 6, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
+	{vaa.Mainnet, 6, "0000000000000000000000002967e7bb9daa5711ac332caf874bd47ef99b3820", omniSwap},
+	{vaa.Mainnet, 6, "00000000000000000000000070287c79ee41c5d1df8259cd68ba0890cd389c47", liquidityLayer},
 	{vaa.Mainnet, 6, "0000000000000000000000008849f05675e034b54506cab84450c8c82694a786", tokenBridgeExecutor},
 	{vaa.Mainnet, 6, "000000000000000000000000cafd2f0a35a4459fa40c0517e17e6fa2939441ca", tokenBridgeRelayer},
 	{vaa.Mainnet, 6, "000000000000000000000000f7b6737ca9c4e08ae573f75a97b73d7a813f5de5", nftBridge},
@@ -136,6 +149,7 @@ var contracts = [...]knownContract{
 	{vaa.Mainnet, 23, "0000000000000000000000002703483b1a5a7c577e8680de9df8be03c6f30e3c", circleIntegration},
 	{vaa.Mainnet, 23, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 23, "0000000000000000000000003dd14d553cfd986eac8e3bddf629d82073e188c8", nftBridge},
+	{vaa.Mainnet, 23, "00000000000000000000000070287c79ee41c5d1df8259cd68ba0890cd389c47", liquidityLayer},
 	{vaa.Mainnet, 23, "000000000000000000000000ae8dc4a7438801ec4edc0b035eccccf3807f4cc1", tokenBridgeRelayer},
 	{vaa.Mainnet, 23, "000000000000000000000000f18f923480dc144326e6c65d4f3d47aa459bb41c", mayan},
 	{vaa.Mainnet, 24, "0000000000000000000000001293a54e160d1cd7075487898d65266081a15458", tbtcGateway},
@@ -143,6 +157,7 @@ var contracts = [...]knownContract{
 	{vaa.Mainnet, 24, "0000000000000000000000002703483b1a5a7c577e8680de9df8be03c6f30e3c", circleIntegration},
 	{vaa.Mainnet, 24, "00000000000000000000000027428dd2d3dd32a4d7f7c497eaaa23130d894911", relayer},
 	{vaa.Mainnet, 24, "00000000000000000000000037ac29617ae74c750a1e4d55990296baf9b8de73", tokenBridgeExecutor},
+	{vaa.Mainnet, 24, "00000000000000000000000070287c79ee41c5d1df8259cd68ba0890cd389c47", liquidityLayer},
 	{vaa.Mainnet, 24, "000000000000000000000000ae8dc4a7438801ec4edc0b035eccccf3807f4cc1", tokenBridgeRelayer},
 	{vaa.Mainnet, 24, "000000000000000000000000fe8cd454b4a1ca468b57d79c0cc77ef5b6f64585", nftBridge},
 	{vaa.Mainnet, 26, "e101faedac5851e32b9b23b5f9411a8c2bac4aae3ed4dd7b811dd1a72ea4aa71", pyth},
@@ -150,6 +165,7 @@ var contracts = [...]knownContract{
 	{vaa.Mainnet, 28, "8f9cf727175353b17a5f574270e370776123d90fd74956ae4277962b4fdee24c", tokenBridge},
 	{vaa.Mainnet, 30, "00000000000000000000000003fabb06fa052557143dc28efcfc63fc12843f1d", circleIntegration},
 	{vaa.Mainnet, 30, "00000000000000000000000009959798b95d00a3183d20fac298e4594e599eab", tbtcGateway},
+	{vaa.Mainnet, 30, "00000000000000000000000070287c79ee41c5d1df8259cd68ba0890cd389c47", liquidityLayer},
 	{vaa.Mainnet, 30, "000000000000000000000000706f82e9bb5b0813501714ab5974216704980e31", relayer},
 	{vaa.Mainnet, 30, "0000000000000000000000008d2de8d2f73f1f4cab472ac9a881c9b123c79627", tokenBridge},
 	{vaa.Mainnet, 30, "000000000000000000000000ae8dc4a7438801ec4edc0b035eccccf3807f4cc1", tokenBridgeRelayer},
@@ -323,6 +339,7 @@ var contracts = [...]knownContract{
 	{vaa.Testnet, 10003, "0000000000000000000000007b1bd7a6b4e61c2a123ac6bc2cbfc614437d0470", relayer},
 	{vaa.Testnet, 10003, "000000000000000000000000ae8dc4a7438801ec4edc0b035eccccf3807f4cc1", tokenBridgeRelayer},
 	{vaa.Testnet, 10003, "000000000000000000000000c7a204bdbfe983fcd8d8e61d02b475d4073ff97e", tokenBridge},
+	{vaa.Testnet, 10003, "000000000000000000000000e0418c44f06b0b0d7d1706e01706316dbb0b210e", liquidityLayer},
 	{vaa.Testnet, 10004, "000000000000000000000000268557122ffd64c85750d630b716471118f323c8", nftBridge},
 	{vaa.Testnet, 10004, "0000000000000000000000002703483b1a5a7c577e8680de9df8be03c6f30e3c", circleIntegration},
 	{vaa.Testnet, 10004, "000000000000000000000000523d25d33b975ad72283f73b1103354352dbcbb8", tokenBridgeExecutor},
@@ -330,6 +347,7 @@ var contracts = [...]knownContract{
 	{vaa.Testnet, 10004, "00000000000000000000000093bad53ddfb6132b0ac8e37f6029163e63372cee", relayer},
 	{vaa.Testnet, 10005, "0000000000000000000000002703483b1a5a7c577e8680de9df8be03c6f30e3c", circleIntegration},
 	{vaa.Testnet, 10005, "00000000000000000000000027812285fbe85ba1df242929b906b31ee3dd1b9f", nftBridge},
+	{vaa.Testnet, 10005, "0000000000000000000000006baa7397c18abe6221b4f6c3ac91c88a9fae00d8", liquidityLayer},
 	{vaa.Testnet, 10005, "00000000000000000000000093bad53ddfb6132b0ac8e37f6029163e63372cee", relayer},
 	{vaa.Testnet, 10005, "00000000000000000000000099737ec4b815d816c49a385943baf0380e75c0ac", tokenBridge},
 	{vaa.Testnet, 10005, "000000000000000000000000ae8dc4a7438801ec4edc0b035eccccf3807f4cc1", tokenBridgeRelayer},

@@ -161,6 +161,15 @@ type DelegatedGuardianSet struct {
 	Keys      []vaa.GuardianKey `json:"keys"` // never nil
 }
 
+// PauserSet are those who together may pause contracts on the target chain (DelegatedPauser 1; whitepaper 0018 of
+// wormhole-foundation/wormhole).
+type PauserSet struct {
+	Index          uint16  `json:"index"`
+	Threshold      uint8   `json:"threshold"`             // how many must approve a proposal
+	ExpiryDuration uint64  `json:"expiryDuration,string"` // how long a proposal is open, in the unit of the chain's clock
+	Signers        []Bytes `json:"signers"`               // in the target chain's native bytes; never nil
+}
+
 // governanceHead is the least a governance payload has: module (32), action (1), target chain (2).
 const governanceHead = 35
 
@@ -232,7 +241,7 @@ func actionsOf(module string) []action {
 		return append(bridgeActions(), action{name: "SetPauserAddresses", read: readPauserAddresses})
 	case "NFTBridge":
 		return bridgeActions()
-	case "WormholeRelayer":
+	case "WormholeRelayer", "CoreRelayer": // as it was called before it was released
 		return []action{
 			{name: "RegisterChain", read: readChainRegistration},
 			{name: "UpgradeContract", read: readContractUpgrade},
@@ -256,6 +265,8 @@ func actionsOf(module string) []action {
 		}}}
 	case "DelegatedGuardians":
 		return []action{{name: "SetConfig", read: readDelegatedGuardianSets}}
+	case "DelegatedPauser":
+		return []action{{name: "SetConfig", read: readPauserSet}}
 	case "DelegatedManager":
 		return []action{{name: "ManagerSetUpdate", read: readManagerSetUpdate}}
 	case "WasmdModule":
@@ -313,7 +324,7 @@ func generalActions() []action {
 	return []action{
 		{name: "Evm", read: func(r *reader, target vaa.ChainID) any {
 			return &EVMCall{
-				GovernanceContract: on(target, r.evmAddress()), TargetContract: on(target, r.evmAddress()), Calldata: r.data(uint32(r.u16())),
+				GovernanceContract: on(target, r.address20()), TargetContract: on(target, r.address20()), Calldata: r.data(uint32(r.u16())),
 			}
 		}},
 		{name: "Solana", read: func(r *reader, target vaa.ChainID) any {
@@ -358,7 +369,7 @@ func readFeeTransfer(r *reader, target vaa.ChainID) any {
 
 func readPauserAddresses(r *reader, _ vaa.ChainID) any {
 	field := func() *Bytes {
-		b := r.data(uint32(r.u8()))
+		b := r.sized()
 		if len(b) == 0 {
 			return nil
 		}
@@ -371,6 +382,14 @@ func readBalanceModification(r *reader, _ vaa.ChainID) any {
 	m := &BalanceModification{Sequence: r.u64(), Chain: r.chain(), Token: r.chainAddress()}
 	m.Kind, m.Amount, m.Reason = r.u8(), r.u256(), text(r.take(32))
 	return m
+}
+
+func readPauserSet(r *reader, _ vaa.ChainID) any {
+	p := &PauserSet{Index: r.u16(), Threshold: r.u8(), ExpiryDuration: r.u64(), Signers: []Bytes{}}
+	for range r.u8() {
+		p.Signers = append(p.Signers, r.sized())
+	}
+	return p
 }
 
 func readDelegatedGuardianSets(r *reader, _ vaa.ChainID) any {

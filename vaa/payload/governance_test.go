@@ -76,6 +76,12 @@ func decisions(t testing.TB) []decision {
 		{"NFT bridge chain id", "NFTBridge", join([]byte{3}, word(10), u16(4)), "RecoverChainId", recovery, 0},
 		{"relayer registration", "WormholeRelayer", join(act(1, 0), u16(5), word(0x11)), "RegisterChain", registration, 0},
 		{"relayer upgrade", "WormholeRelayer", join(act(2, 2), word(0x11)), "UpgradeContract", upgrade, 0},
+		{"registration before release", "CoreRelayer", join(act(1, 0), u16(5), word(0x11)), "RegisterChain", registration, 0},
+		{"delivery provider before release", "CoreRelayer", join(act(3, 2), word(0x11)), "SetDefaultDeliveryProvider", `{"provider":` + evm(2, 11) + `}`, 0},
+		{
+			"pauser set", "DelegatedPauser", join(act(1, 2), u16(1), []byte{2}, u64(1<<63), []byte{3}, sized8(key(0x11)), sized8(nil), sized8([]byte{7})), "SetConfig",
+			`{"index":1,"threshold":2,"expiryDuration":"9223372036854775808","signers":["` + fmt.Sprintf("%040d", 11) + `","","07"]}`, 0,
+		},
 		{"delivery provider", "WormholeRelayer", join(act(3, 2), word(0x11)), "SetDefaultDeliveryProvider", `{"provider":` + evm(2, 11) + `}`, 0},
 		{"balance", "GlobalAccountant", modify, "ModifyBalance", modification, 0},
 		{"balance of NTT", "NTTGlobalAccountant", modify, "ModifyBalance", modification, 0},

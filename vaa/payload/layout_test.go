@@ -3,6 +3,7 @@ package payload_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,10 @@ func deliveryJSON(inner []byte, execution, nested string) string {
 }
 
 func layouts() []layout {
+	return slices.Concat(bridgeLayouts(), applicationLayouts(), managerLayouts(), earlyPriceLayouts(), pythGovernanceLayouts())
+}
+
+func bridgeLayouts() []layout {
 	transfer := nttTransferBytes()
 	withTail := nttTransferBytes(sized([]byte{1, 2}))
 	multi := nttGenericBytes(multiTokenBytes(sized(nil)))
@@ -120,7 +125,7 @@ func layouts() []layout {
 		},
 		{"Circle deposit", vaa.Mainnet, 2, circleHex, circleBytes(), "cctp:CircleIntegrationDeposit", `{"token":` + evm(2, 11) +
 			`,"amount":"250","sourceDomain":0,"targetDomain":7,"nonce":"9223372036854775808","caller":` + evm(2, 22) + `,"mintRecipient":` +
-			wide(33) + `,"payload":"0707"}`, 0},
+			wide(33) + `,"payload":"0707","nested":null}`, 0},
 		{"prices", vaa.Mainnet, 26, pythnetHex, batchBytes(3, 0), "pyth:batch-price-attestation", fmt.Sprintf(price, 0, "null"), 0},
 		{
 			"prices of version 3.1", vaa.Mainnet, 26, pythnetHex, batchBytes(3, 1, u64(1683208932)), "pyth:batch-price-attestation",
@@ -134,18 +139,8 @@ func layouts() []layout {
 			"Merkle root", vaa.Mainnet, 26, pythnetHex, rootBytes(), "pyth:accumulator-merkle-root",
 			`{"slot":"85480034","ringSize":10000,"root":"` + fmt.Sprintf("%040d", 11) + `"}`, 0,
 		},
-		{
-			"Pyth's governance", vaa.Mainnet, 26, pythnetHex, join([]byte("PTGM"), []byte{1, 4}, u16(22), u64(900)), "pyth:governance",
-			`{"module":1,"action":4,"targetChain":22,"payload":"0000000000000384"}`, 8,
-		},
-		{"unlock", vaa.Testnet, 1, managerHex, unlockBytes(), "manager:UTXOUnlock", unlockJSON, 0},
-		{"unlock by a stranger", vaa.Mainnet, 2, strangerHex, unlockBytes(), "manager-shaped:UTXOUnlock", unlockJSON, 0},
 	}
 }
-
-var unlockJSON = `{"destinationChain":65,"managerSetIndex":1,"inputs":[{"originalRecipient":` + wide(11) + `,"transactionId":` + wide(22) +
-	`,"outputIndex":4}],"outputs":[{"amount":"9223372036854775808","addressType":0,"address":"` + fmt.Sprintf("%040d", 0) +
-	`"},{"amount":"50","addressType":1,"address":"` + fmt.Sprintf("%040d", 33) + `"}]}`
 
 func (l layout) decode(t testing.TB, bytes []byte) (string, any, error) {
 	t.Helper()
@@ -197,12 +192,12 @@ func TestUndecoded(t *testing.T) {
 	t.Parallel()
 	for _, l := range []layout{
 		{name: "Mayan", network: vaa.Mainnet, chain: 5, emitter: "f18f923480dc144326e6c65d4f3d47aa459bb41c", payload: []byte{3, 1}, kind: "mayan:opaque"},
-		{name: "older prices", network: vaa.Mainnet, chain: 26, emitter: pythnetHex, payload: batchBytes(2, 0), kind: "pyth:batch-price-attestation"},
+		{name: "unknown prices", network: vaa.Mainnet, chain: 26, emitter: pythnetHex, payload: batchBytes(4, 0), kind: "pyth:batch-price-attestation"},
+		{name: "no price", network: vaa.Mainnet, chain: 26, emitter: pythnetHex, payload: []byte("P2WH\x00"), kind: "pyth:batch-price-attestation"},
 		{name: "other batch", network: vaa.Mainnet, chain: 26, emitter: pythnetHex, kind: "pyth:batch-price-attestation", payload: join(batchBytes(3, 0)[:10], []byte{1}, batchBytes(3, 0)[11:])},
 		{name: "other root", network: vaa.Mainnet, chain: 26, emitter: pythnetHex, payload: append([]byte("AUWV\x01"), rootBytes()[5:]...), kind: "pyth:accumulator-merkle-root"},
-		{name: "release", network: vaa.Testnet, chain: 1, emitter: managerHex, payload: []byte("XREL\x01"), kind: "manager:XRPLRelease"},
-		{name: "refill", network: vaa.Testnet, chain: 1, emitter: managerHex, payload: []byte("XRFL\x01"), kind: "manager:XRPLTicketRefill"},
-		{name: "burn", network: vaa.Testnet, chain: 1, emitter: managerHex, payload: []byte("XBRN\x01"), kind: "manager:XRPLBurnTicket"},
+		{name: "release of an unknown type", network: vaa.Testnet, chain: 1, emitter: managerHex, payload: releaseBytes([]byte{3}), kind: "manager:XRPLRelease"},
+		{name: "release with more memos than bytes", network: vaa.Testnet, chain: 1, emitter: managerHex, kind: "manager:XRPLRelease", payload: releaseBytes([]byte{0}, u16(0xffff), sized(nil))},
 		{
 			name: "unlock to an unknown type", network: vaa.Testnet, chain: 1, emitter: managerHex, kind: "manager:UTXOUnlock",
 			payload: join([]byte("UTX0"), u16(65), u32(1), u32(0), u32(1), u64(5), u32(2), make([]byte, 20)),
@@ -214,7 +209,7 @@ func TestUndecoded(t *testing.T) {
 		}
 	}
 	// From a stranger, four letters tell nothing.
-	for _, magic := range []string{"XREL\x01", "UTX0", "P2WH", "PTGM\x01\x01\x00\x00"} {
+	for _, magic := range []string{"XREL\x01", "XRFL\x01", "XBRN\x01", "UTX0", "P2WH", "PTGM\x01\x01\x00\x00"} {
 		l := layout{network: vaa.Mainnet, chain: 2, emitter: strangerHex}
 		if kind, decoded, err := l.decode(t, []byte(magic)); kind != payload.KindGeneric || decoded != nil || err != nil {
 			t.Errorf("%q from a stranger: %s, %+v, %v", magic, kind, decoded, err)

@@ -6,8 +6,10 @@
 package payload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/attestry/attestry/vaa"
 )
@@ -27,6 +29,11 @@ const (
 	kindDelivery         = "relayer:DeliveryInstruction"
 	kindRedelivery       = "relayer:RedeliveryInstruction"
 	kindCircleDeposit    = "cctp:CircleIntegrationDeposit"
+	kindFastMarketOrder  = "liquidity-layer:FastMarketOrder"
+	kindLiquidityDeposit = "liquidity-layer:CctpDeposit"
+	kindFastFill         = "liquidity-layer:FastFill"
+	kindAllbridge        = "allbridge:Message"
+	kindPythPrice        = "pyth:price-attestation"
 	kindPythBatch        = "pyth:batch-price-attestation"
 	kindPythRoot         = "pyth:accumulator-merkle-root"
 	kindPythGovernance   = "pyth:governance"
@@ -39,7 +46,6 @@ const (
 	kindXRPLBurn         = "manager:XRPLBurnTicket"
 	kindMayan            = "mayan:opaque"
 	shapedNFTTransfer    = "nft-bridge-shaped:Transfer"
-	shapedUTXOUnlock     = "manager-shaped:UTXOUnlock"
 	nestedNTTTransfer    = "ntt:NativeTokenTransfer"
 	nestedNTTGeneric     = "ntt:GenericMessage"
 	nestedNTTMultiToken  = "ntt:MultiTokenTransfer"
@@ -49,6 +55,9 @@ const (
 	nestedGateway        = "gateway:GatewayTransfer"
 	nestedGatewayPayload = "gateway:GatewayTransferWithPayload"
 	nestedGatewayBasic   = "gateway:BasicRecipient"
+	nestedOmniSwap       = "omniswap:SoSwap"
+	nestedFill           = "liquidity-layer:Fill"
+	nestedSlowOrder      = "liquidity-layer:SlowOrderResponse"
 	shapedTokenRelay     = "token-bridge-relayer-shaped:TransferWithRelay"
 	shapedPortico        = "portico-shaped:Transfer"
 )
@@ -62,9 +71,10 @@ var errLayout = errors.New("bytes are missing or left over")
 //   - *[Transfer], *[AttestMeta], *[TransferWithPayload] of token bridges, *[NFTTransfer] of NFT bridges
 //   - *[DeliveryInstruction], *[RedeliveryInstruction] of Wormhole relayers
 //   - *[NTTMessage], *[NTTInfo], *[NTTRegistration] of native token transfers
-//   - *[CircleDeposit] of Circle Integrations
-//   - *[PriceBatch], *[MerkleRoot], *[PythGovernance] of Pyth
-//   - *[UTXOUnlock] of those who ask delegated managers to sign
+//   - *[CircleDeposit] of Circle Integrations and of the liquidity layer, and of the latter *[FastMarketOrder], *[FastFill]
+//   - *[PriceBatch], *[FirstPriceBatch], *[MerkleRoot], *[PythGovernance] of Pyth
+//   - *[AllbridgeMessage] of Allbridge
+//   - *[UTXOUnlock], *[XRPLRelease], *[XRPLTicketRefill], *[XRPLBurnTicket] of those who ask delegated managers to sign
 //   - *[Governance].
 //
 // An error says why decoded is nil or incomplete: the payload is not what its emitter's payloads should be, or no decoder is known
@@ -77,16 +87,15 @@ var errLayout = errors.New("bytes are missing or left over")
 // token), and, on the development network only, those of Pyth, Circle and governance, whose emitters there are arbitrary.
 func Decode(network vaa.Network, body *vaa.Body) (kind string, decoded any, err error) {
 	kind, decoded, err = decodeKnown(network, body)
+	if kind == "" {
+		reason := err
+		kind, decoded, err = decodeUnknown(network, body)
+		err = cmp.Or(reason, err)
+	}
 	if err != nil {
 		err = fmt.Errorf("payload of %d bytes from %s: %w", len(body.Payload), body.MessageID(), err)
 	}
-	if kind != "" {
-		return kind, decoded, err
-	}
-	if kind, decoded = decodeUnknown(network, body); kind != "" {
-		return kind, decoded, err
-	}
-	return KindGeneric, nil, err
+	return kind, decoded, err
 }
 
 // decodeKnown decodes a payload by its emitter. The kind is empty if the emitter is not known, or if the payload is nothing that
@@ -108,6 +117,10 @@ func decodeKnown(network vaa.Network, body *vaa.Body) (string, any, error) {
 		return decodeRelayer(body)
 	case circleIntegration:
 		return decodeCircle(body)
+	case liquidityLayer:
+		return decodeLiquidityLayer(body)
+	case allbridge:
+		return decodeAllbridge(body.Payload)
 	case pyth:
 		return decodePyth(body.Payload)
 	case mayan:
@@ -116,40 +129,44 @@ func decodeKnown(network vaa.Network, body *vaa.Body) (string, any, error) {
 	return "", nil, nil
 }
 
-// decodeUnknown tells the kind of a payload whose emitter is not known, by its full layout; empty if none fits. A layout of fixed
-// length is evidence enough; where it takes any tail, its chains must have names as well.
-func decodeUnknown(network vaa.Network, body *vaa.Body) (string, any) {
+// decodeUnknown tells the kind of a payload whose emitter is not known, by its full layout; generic if none fits. A layout of fixed
+// length is evidence enough; where it takes any tail, its chains must have names as well. On the development network the head of a
+// decision of governance and the magic bytes of Pyth tell the kind, and an error says what is wrong with the rest.
+func decodeUnknown(network vaa.Network, body *vaa.Body) (string, any, error) {
 	if kind, decoded := decodeNTT(body); kind != "" {
-		return kind, decoded
+		return kind, decoded, nil
 	}
 	if kind, decoded := shapedTokenBridge(network, body); kind != "" {
-		return kind, decoded
+		return kind, decoded, nil
 	}
 	if _, decoded, err := decodeNFTBridge(body); err == nil {
 		if d := decoded.(*NFTTransfer); d.Token.Chain.Known() && d.To.Chain.Known() {
-			return shapedNFTTransfer, d
+			return shapedNFTTransfer, d, nil
 		}
 	}
-	if kind, decoded, err := decodeManagerRequest(body.Payload); kind == kindUTXOUnlock && err == nil {
-		return shapedUTXOUnlock, decoded
+	if kind, decoded, err := decodeManagerRequest(body.Payload); kind != "" && err == nil {
+		return strings.Replace(kind, "manager:", "manager-shaped:", 1), decoded, nil
 	}
 	if network != vaa.Devnet {
-		return "", nil
+		return KindGeneric, nil, nil
 	}
 	if chain, _ := vaa.GovernanceEmitter(); body.EmitterChain == chain {
-		if kind, decoded, _ := decodeGovernance(body.Payload); kind != "" {
-			return kind, decoded
+		if kind, decoded, err := decodeGovernance(body.Payload); kind != "" {
+			return kind, decoded, err
 		}
 	}
 	if kind, decoded, err := decodeCircle(body); err == nil {
-		return kind, decoded
+		return kind, decoded, nil
 	}
-	kind, decoded, _ := decodePyth(body.Payload)
-	return kind, decoded
+	if kind, decoded, err := decodePyth(body.Payload); kind != "" {
+		return kind, decoded, err
+	}
+	return KindGeneric, nil, nil
 }
 
 // Recipient returns who a transfer pays: the address and its chain. It is false for all but transfers of a known token bridge or NFT
-// bridge (a "-shaped" transfer pays nobody). A [TransferWithPayload] pays the contract that redeems it.
+// bridge and releases on the XRP ledger (a "-shaped" transfer pays nobody). A [TransferWithPayload] pays the contract that redeems
+// it. What pays several, as a [UTXOUnlock], or whom an auction or another message decides about, has no one recipient.
 func Recipient(kind string, decoded any) (vaa.Address, vaa.ChainID, bool) {
 	switch d := decoded.(type) {
 	case *Transfer:
@@ -158,6 +175,8 @@ func Recipient(kind string, decoded any) (vaa.Address, vaa.ChainID, bool) {
 		return d.To.Address, d.To.Chain, kind == KindTransferWithPayload
 	case *NFTTransfer:
 		return d.To.Address, d.To.Chain, kind == KindNFTTransfer
+	case *XRPLRelease:
+		return d.Recipient.Address, d.Recipient.Chain, kind == kindXRPLRelease
 	}
 	return vaa.Address{}, 0, false
 }

@@ -138,6 +138,7 @@ func FuzzDecode(f *testing.F) {
 		a := address(f, l.emitter)
 		f.Add(uint8(l.network), uint16(l.chain), a[:], l.payload)
 	}
+	f.Add(uint8(vaa.Mainnet), uint16(2), stranger[:], soSwapBytes(word(0x22)[12:], []byte{1, 1}, soSwapStep()))
 	for _, d := range decisions(f) {
 		body := governanceBody(d.module, d.rest)
 		f.Add(uint8(vaa.Mainnet), uint16(body.EmitterChain), body.EmitterAddress[:], body.Payload)
@@ -146,12 +147,16 @@ func FuzzDecode(f *testing.F) {
 		body := &vaa.Body{EmitterChain: vaa.ChainID(chain), Payload: bytes}
 		copy(body.EmitterAddress[:], emitter)
 		governor, governance := vaa.GovernanceEmitter()
+		diamond := address(t, diamondHex)
 		for _, sender := range []*vaa.Body{
 			body,
 			{EmitterChain: 2, EmitterAddress: ethereum, Payload: bytes},
 			{EmitterChain: 2, EmitterAddress: address(t, nftHex), Payload: bytes},
 			{EmitterChain: 2, EmitterAddress: address(t, relayerHex), Payload: bytes},
 			{EmitterChain: 2, EmitterAddress: address(t, circleHex), Payload: bytes},
+			{EmitterChain: 2, EmitterAddress: address(t, routerHex), Payload: bytes},
+			{EmitterChain: 2, EmitterAddress: address(t, allbridgeHex), Payload: bytes},
+			{EmitterChain: 2, EmitterAddress: ethereum, Payload: transferWithPayloadBytes(2, diamond[:], bytes)},
 			{EmitterChain: 26, EmitterAddress: address(t, pythnetHex), Payload: bytes},
 			{EmitterChain: 1, EmitterAddress: address(t, managerHex), Payload: bytes},
 			{EmitterChain: governor, EmitterAddress: governance, Payload: bytes},
@@ -173,6 +178,20 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestReasonOnDevnet: on the development network, too, what is told by its head alone and not laid out as it should be has a reason.
+func TestReasonOnDevnet(t *testing.T) {
+	t.Parallel()
+	for name, bytes := range map[string][]byte{
+		"governance:Core:ContractUpgrade": governanceBody("Core", act(1, 2)).Payload, "pyth:governance": join([]byte("PTGM"), []byte{1, 4}, u16(22)),
+		"pyth:batch-price-attestation": []byte("P2WH\x00\x03"), "pyth:accumulator-merkle-root": []byte("AUWV\x00"),
+	} {
+		kind, _, err := payload.Decode(vaa.Devnet, &vaa.Body{EmitterChain: 1, EmitterAddress: stranger, Payload: bytes})
+		if kind != name || err == nil {
+			t.Errorf("%s: %s, %v", name, kind, err)
+		}
+	}
 }
 
 func ExampleDecode() {

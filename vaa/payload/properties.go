@@ -56,8 +56,20 @@ func PropertiesOf(emitterChain vaa.ChainID, kind string, decoded any) Properties
 	case *CircleDeposit:
 		p.from(d.Caller)
 		p.token(d.Token, d.Amount)
+		p.nested(d.Nested)
+	case *FastMarketOrder:
+		p.from(d.Sender)
+		p.to(d.Redeemer)
 	case *UTXOUnlock:
 		p.ToChain = &d.DestinationChain
+	case *XRPLRelease:
+		amount := strconv.FormatUint(d.Amount, 10)
+		p.to(d.Recipient)
+		p.TokenChain, p.Amount = &d.Recipient.Chain, &amount
+	case *XRPLTicketRefill:
+		p.ToChain = &d.Account.Chain
+	case *XRPLBurnTicket:
+		p.ToChain = &d.Account.Chain
 	}
 	return p
 }
@@ -76,6 +88,8 @@ func appIDsOf(kind string) []string {
 		return []string{"CCTP_WORMHOLE_INTEGRATION"}
 	case "mayan":
 		return []string{"MAYAN"}
+	case "allbridge":
+		return []string{"ALLBRIDGE"}
 	case "tbtc":
 		return []string{"tbtc"}
 	}
@@ -107,6 +121,8 @@ func (p *Properties) nested(n *Nested) {
 		p.to(d.Recipient)
 		p.fee(d.Recipient.Chain, d.TargetRelayerFee)
 	case *TokenRecipient:
+		p.to(d.Recipient)
+	case *SoSwap:
 		p.to(d.Recipient)
 	case *GatewayTransfer:
 		fee := d.Fee.String()

@@ -20,6 +20,7 @@ func TestProperties(t *testing.T) {
 		x44 = "0x0000000000000000000000000000000000000044"
 		x55 = "0x0000000000000000000000000000000000000055"
 	)
+	rippleAddress, _ := vaa.NativeAddress(66, vaa.Address(word(0x22)))
 	type properties = map[string]any
 	apps := func(ids ...any) []any { return append([]any{}, ids...) }
 	contract := func(digits string) []byte { a := address(t, digits); return a[:] }
@@ -99,6 +100,25 @@ func TestProperties(t *testing.T) {
 		}},
 		{"Mayan", vaa.Mainnet, 5, "f18f923480dc144326e6c65d4f3d47aa459bb41c", []byte{3}, properties{"appIds": apps("MAYAN"), "fromChain": 5.}},
 		{"unlock", vaa.Testnet, 1, managerHex, unlockBytes(), properties{"appIds": apps(), "fromChain": 1., "toChain": 65.}},
+		{"fast order", vaa.Mainnet, 2, routerHex, orderBytes(0), properties{
+			"appIds": apps(), "fromChain": 2., "fromAddress": x22, "toChain": 5., "toAddress": x11,
+		}},
+		{"fill", vaa.Mainnet, 2, routerHex, depositBytes(fillBytes()), properties{
+			"appIds": apps(), "fromChain": 2., "fromAddress": x22, "tokenChain": 2., "tokenAddress": x11, "amount": "250",
+		}},
+		{"message of Allbridge", vaa.Mainnet, 2, allbridgeHex, make([]byte, 32), properties{"appIds": apps("ALLBRIDGE"), "fromChain": 2.}},
+		{"transfer to OmniSwap", vaa.Mainnet, 2, ethereumHex, transferWithPayloadBytes(5, contract(diamondHex), soSwapBytes(word(0x44)[12:])), properties{
+			"appIds": apps("PORTAL_TOKEN_BRIDGE"), "fromChain": 2., "fromAddress": x33, "toChain": 5., "toAddress": x44,
+			"tokenChain": 2., "tokenAddress": x11, "amount": "100",
+		}},
+		{"release", vaa.Testnet, 1, managerHex, releaseBytes([]byte{0}, u16(0)), properties{
+			"appIds": apps(), "fromChain": 1., "toChain": 66., "toAddress": rippleAddress, "tokenChain": 66., "amount": "9223372036854775808",
+		}},
+		{"release of a currency", vaa.Testnet, 1, managerHex, releaseBytes(join([]byte{1}, make([]byte, 20), genesis), u16(0)), properties{
+			"appIds": apps(), "fromChain": 1., "toChain": 66., "toAddress": rippleAddress, "tokenChain": 66., "amount": "9223372036854775808",
+		}},
+		{"refill", vaa.Testnet, 1, managerHex, refillBytes(), properties{"appIds": apps(), "fromChain": 1., "toChain": 66.}},
+		{"burn", vaa.Testnet, 1, managerHex, burnBytes(), properties{"appIds": apps(), "fromChain": 1., "toChain": 66.}},
 		{"prices", vaa.Mainnet, 26, pythnetHex, batchBytes(3, 0), properties{"appIds": apps(), "fromChain": 26.}},
 		{"anything else", vaa.Mainnet, 2, strangerHex, nil, properties{"appIds": apps(), "fromChain": 2.}},
 	} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,14 @@ func TestSamples(t *testing.T) {
 func sampleName(kind string, decoded any) string {
 	var nested *payload.Nested
 	switch d := decoded.(type) {
+	case *payload.CircleDeposit:
+		nested = d.Nested
+	case *payload.EarlyPriceBatch:
+		kind = fmt.Sprintf("%s.v%d", kind, d.Version)
+	case *payload.PythGovernance:
+		if d.ActionName != nil {
+			kind += "." + *d.ActionName
+		}
 	case *payload.TransferWithPayload:
 		nested = d.Nested
 	case *payload.DeliveryInstruction:

@@ -119,11 +119,37 @@ func (r *reader) key() vaa.GuardianKey { return vaa.GuardianKey(r.take(20)) }
 // bytes returns a copy of the next n bytes, n being fixed by the layout.
 func (r *reader) bytes(n int) Bytes { return append(Bytes{}, r.take(n)...) }
 
-// evmAddress returns the next 20 bytes as a universal address.
-func (r *reader) evmAddress() vaa.Address {
+// address20 returns the next 20 bytes as a universal address.
+func (r *reader) address20() vaa.Address {
 	var a vaa.Address
 	copy(a[12:], r.take(20))
 	return a
+}
+
+// sized returns data after its length in one byte.
+func (r *reader) sized() Bytes { return r.data(uint32(r.u8())) }
+
+// sizedUint returns an integer after its length in one byte. More than 256 bits do not fit the layout.
+func (r *reader) sizedUint() Uint256 {
+	var u Uint256
+	if b := r.sized(); len(b) <= len(u) {
+		copy(u[len(u)-len(b):], b)
+	} else {
+		r.rest, r.short = nil, true
+	}
+	return u
+}
+
+// sizedAddress returns an address of 20 or 32 bytes after its length in one byte. Another length does not fit the layout.
+func (r *reader) sizedAddress() vaa.Address {
+	switch r.u8() {
+	case 20:
+		return r.address20()
+	case 32:
+		return r.address()
+	}
+	r.rest, r.short = nil, true
+	return vaa.Address{}
 }
 
 // name returns printable ASCII, left-padded with NUL to n bytes. Anything else, and nothing at all, does not fit the layout.
@@ -134,6 +160,9 @@ func (r *reader) name(n int) string {
 	}
 	return name
 }
+
+// sizedName returns a name as [reader.name] does, after its length in one byte.
+func (r *reader) sizedName() string { return r.name(int(r.u8())) }
 
 // chainAddress returns an address that follows its chain.
 func (r *reader) chainAddress() ChainAddress {
