@@ -36,6 +36,13 @@ look_for_cbtemulator() {
   say "cbtemulator is missing (gcloud CLI, component bigtable; or set CBTEMULATOR): its tests are skipped"
 }
 
+# A browser is large, and only .ci/run installs it.
+look_for_chromium() {
+  have chromium || have chromium-browser || have google-chrome && return 0
+  say "chromium is missing (Debian: apt-get install chromium): its tests are skipped"
+}
+
 install_redis
 look_for_cbtemulator
+look_for_chromium
 exit 0

@@ -14,14 +14,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/attestry/attestry/archive"
 	"github.com/attestry/attestry/ingest"
 	"github.com/attestry/attestry/ingest/source/file"
 	"github.com/attestry/attestry/internal/run"
 	"github.com/attestry/attestry/internal/testenv"
+	"github.com/attestry/attestry/query/publicrpc"
 	"github.com/attestry/attestry/query/web"
 	"github.com/attestry/attestry/vaa"
 )
@@ -225,6 +228,22 @@ type summary struct {
 	Base64     string
 }
 
+// signedVAARequest asks a guardian for the VAA of a message.
+func signedVAARequest(id vaa.MessageID) *publicrpc.GetSignedVAARequest {
+	return &publicrpc.GetSignedVAARequest{MessageId: &publicrpc.MessageID{
+		EmitterChain: publicrpc.ChainID(id.EmitterChain), EmitterAddress: id.EmitterAddress.String(), Sequence: id.Sequence,
+	}}
+}
+
+func marshal(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 // bare is an id without what the clients write before an address.
 func bare(id string) string { return strings.Replace(id, "/0x", "/", 1) }
 
@@ -327,6 +346,47 @@ func TestLegacySDK(t *testing.T) {
 		t.Errorf("the late VAA: %+v", got)
 	}
 	t.Logf("%d by id, refusals %+v", len(ids), bad)
+}
+
+// TestGRPCWeb asks with grpc-web, whose default is the form in text.
+func TestGRPCWeb(t *testing.T) {
+	w := newWorld(t)
+	type ask struct {
+		Format  string `json:"format"`
+		Method  string `json:"method"`
+		Request []byte `json:"request"`
+	}
+	type reply struct {
+		Code     int
+		Message  string
+		Response []byte
+	}
+	var asked []ask
+	var want []reply
+	for _, format := range []string{"text", "binary"} {
+		add := func(method string, request proto.Message, r reply) {
+			asked, want = append(asked, ask{format, method, marshal(t, request)}), append(want, r)
+		}
+		for _, c := range w.all {
+			add("GetSignedVAA", signedVAARequest(c.id), reply{Response: marshal(t, &publicrpc.GetSignedVAAResponse{VaaBytes: c.VAA})})
+		}
+		add("GetSignedVAA", signedVAARequest(vaa.MessageID{EmitterChain: 2}), reply{Code: 5, Message: "requested VAA not found in store"})
+		add("GetSignedVAA", &publicrpc.GetSignedVAARequest{}, reply{Code: 3, Message: "no message ID specified"})
+		add("GetSignedBatchVAA", &publicrpc.GetSignedVAARequest{}, reply{Code: 12, Message: "unknown method GetSignedBatchVAA for service publicrpc.v1.PublicRPCService"})
+	}
+	answers := w.client("grpcweb", "main.cjs", asked, nil)["answer"]
+	if len(answers) != len(asked) {
+		t.Fatalf("%d of %d calls answered", len(answers), len(asked))
+	}
+	for i, value := range answers {
+		var got reply
+		if err := json.Unmarshal(value, &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want[i], got); diff != "" {
+			t.Errorf("%s, %s (-want +got):\n%s", asked[i].Format, asked[i].Method, diff)
+		}
+	}
 }
 
 // TestRelayerEngine has the worker of @wormhole-foundation/relayer-engine find the VAAs

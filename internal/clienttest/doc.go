@@ -1,3 +1,3 @@
-// Package clienttest runs the clients that people have, from npm and unchanged,
-// against the query service. `make test/clients` installs them.
+// Package clienttest runs the clients that people have, unchanged, against the query
+// service: those of npm, which `make test/clients` installs, and a browser.
 package clienttest

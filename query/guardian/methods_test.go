@@ -1,8 +1,11 @@
 package guardian_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -90,16 +93,27 @@ func TestMethods(t *testing.T) {
 func TestUnknownMethodByWeb(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, querytest.New(vaa.Mainnet))
-	w := postFrame(t, h, "GetSignedBatchVAA", &publicrpc.GetSignedVAARequest{}, http.Header{"Content-Type": {"application/grpc-web+proto"}, "X-Grpc-Web": {"1"}})
-	// Trailers stand in the header or in a last frame; clients read both.
-	text := "grpc-status: " + w.Header().Get("Grpc-Status")
-	for _, frame := range framesOf(t, w.Body) {
-		text += strings.ToLower(string(frame.body))
+	for contentType, body := range map[string]string{
+		"application/grpc-web+proto": "\x00\x00\x00\x00\x00", "application/grpc-web-text": "AAAAAAA=",
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/publicrpc.v1.PublicRPCService/GetSignedBatchVAA", strings.NewReader(body))
+		r.Header.Set("Content-Type", contentType)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		answer := w.Body.Bytes()
+		if strings.HasSuffix(contentType, "text") {
+			answer, _ = base64.StdEncoding.DecodeString(w.Body.String())
+		}
+		// Trailers stand in the header or in a last frame; clients read both.
+		text := "grpc-status: " + w.Header().Get("Grpc-Status")
+		for _, frame := range framesOf(t, bytes.NewReader(answer)) {
+			text += strings.ToLower(string(frame.body))
+		}
+		if w.Code != http.StatusOK || !strings.Contains(text, "grpc-status: 12") || w.Header().Get("Content-Type") != contentType {
+			t.Errorf("%s: %d %v %q", contentType, w.Code, w.Header(), text)
+		}
 	}
-	if w.Code != http.StatusOK || !strings.Contains(text, "grpc-status: 12") {
-		t.Errorf("%d %v %q", w.Code, w.Header(), text)
-	}
-	w = do(h, http.MethodGet, "/publicrpc.v1.PublicRPCService/GetSignedVAA")
+	w := do(h, http.MethodGet, "/publicrpc.v1.PublicRPCService/GetSignedVAA")
 	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != http.MethodPost {
 		t.Errorf("GET: %d %v", w.Code, w.Header())
 	}

@@ -32,12 +32,12 @@ const compressFrom = 4096
 // be a VAA that is not found for clients of gRPC-Web.
 func registerRPC(mux *http.ServeMux, s *server) {
 	handle := func(path string, h http.Handler) {
-		mux.Handle(path, web.Endpoint{Handler: h, Methods: http.MethodPost})
+		mux.Handle(path, web.Endpoint{Handler: withText(h), Methods: http.MethodPost})
 	}
 	path, service := publicrpcconnect.NewPublicRPCServiceHandler(&rpcServer{s}, connect.WithCompressMinBytes(compressFrom))
 	methods := publicrpc.File_publicrpc_v1_publicrpc_proto.Services().ByName("PublicRPCService").Methods()
 	for i := range methods.Len() {
-		handle(path+string(methods.Get(i).Name()), withText(service))
+		handle(path+string(methods.Get(i).Name()), service)
 	}
 	unknown := connect.NewErrorWriter()
 	handle(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

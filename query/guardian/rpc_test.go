@@ -253,7 +253,8 @@ func TestWebText(t *testing.T) {
 	}
 	h, _ := serve(t, a)
 	post := func(contentType, body string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(http.MethodPost, "/publicrpc.v1.PublicRPCService/GetSignedVAA", strings.NewReader(body))
+		// The length is not told, so that the limit is met while reading.
+		r := httptest.NewRequest(http.MethodPost, "/publicrpc.v1.PublicRPCService/GetSignedVAA", io.MultiReader(strings.NewReader(body)))
 		r.Header = http.Header{"Content-Type": {contentType}, "X-Grpc-Web": {"1"}}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
@@ -266,11 +267,15 @@ func TestWebText(t *testing.T) {
 	request := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...)
 	encode := base64.StdEncoding.EncodeToString
 	for _, text := range []string{encode(request), encode(request[:5]) + encode(request[5:]), encode(request[:1]) + encode(request[1:6]) + encode(request[6:])} {
-		for _, contentType := range []string{"application/grpc-web-text", "application/grpc-web-text+proto"} {
+		for contentType, want := range map[string]string{
+			"application/grpc-web-text":                          "application/grpc-web-text",
+			"application/grpc-web-text+proto":                    "application/grpc-web-text+proto",
+			"Application/gRPC-Web-Text+proto; charset=\"utf-8\"": "application/grpc-web-text+proto",
+		} {
 			w := post(contentType, text)
 			answer, err := base64.StdEncoding.DecodeString(w.Body.String())
-			if err != nil || w.Header().Get("Content-Type") != contentType {
-				t.Fatalf("%d %v: %v", w.Code, w.Header(), err)
+			if err != nil || w.Header().Get("Content-Type") != want {
+				t.Fatalf("%s: %d %v: %v", contentType, w.Code, w.Header(), err)
 			}
 			var got publicrpc.GetSignedVAAResponse
 			frames := framesOf(t, bytes.NewReader(answer))
@@ -279,11 +284,18 @@ func TestWebText(t *testing.T) {
 			}
 		}
 	}
-	for text, code := range map[string]string{
-		"AAAA!AAA": "3", "AAAAA": "3", encode(make([]byte, 5)): "3", strings.Repeat("A", 2<<20): "8",
+	for text, want := range map[string]string{
+		"AAAA!AAA": "3 the request is not base64 at character 4", "AAAAA": "3 the request is not base64: 5 characters are no multiple of 4",
+		encode(make([]byte, 5)): "3 no message ID specified", strings.Repeat("A", 2<<20): "8 read the request: http: request body too large",
 	} {
-		if w := post("application/grpc-web-text", text); w.Header().Get("Grpc-Status") != code || w.Header().Get("Grpc-Message") == "" {
-			t.Errorf("%.10q: %d %v, want code %s", text, w.Code, w.Header(), code)
+		w := post("application/grpc-web-text", text)
+		if got := w.Header().Get("Grpc-Status") + " " + w.Header().Get("Grpc-Message"); !strings.HasPrefix(got, want) {
+			t.Errorf("%.10q: %d %v, want %s", text, w.Code, w.Header(), want)
+		}
+	}
+	for _, contentType := range []string{"application/grpc-web-textual", "application/grpc-web-text+cbor"} {
+		if w := post(contentType, encode(request)); w.Code != http.StatusUnsupportedMediaType {
+			t.Errorf("%s: %d %v", contentType, w.Code, w.Header())
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -21,18 +22,18 @@ const (
 )
 
 // withText lets a handler of gRPC-Web also answer in base64, which browsers needed
-// for lack of binary bodies. Requests and answers are of one message and are held
-// whole.
+// for lack of binary bodies. Requests and answers are held whole.
 func withText(h http.Handler) http.Handler {
 	refuse := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		contentType := r.Header.Get("Content-Type")
-		if !strings.HasPrefix(contentType, webText) {
+		contentType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // of what is none the handler says so
+		codec, isText := strings.CutPrefix(contentType, webText)
+		if !isText {
 			h.ServeHTTP(w, r)
 			return
 		}
 		r = r.Clone(r.Context())
-		r.Header.Set("Content-Type", webBinary+strings.TrimPrefix(contentType, webText))
+		r.Header.Set("Content-Type", webBinary+codec)
 		answer := &textWriter{ResponseWriter: w}
 		body, err := decodeText(r.Body)
 		if err != nil {
