@@ -87,7 +87,7 @@ func open(dir string, create bool, o Options) (*Server, error) {
 		o.Now = time.Now
 	}
 	healthy, failed := health.NewServer(), make(chan struct{})
-	s := &Server{failed: failed}
+	s := &Server{local: newLocalReads(), failed: failed}
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(data.Codec()), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
@@ -108,13 +108,13 @@ func open(dir string, create bool, o Options) (*Server, error) {
 	operations := admin.NewOperations()
 	instances := admin.NewInstances(engine, operations, o.Now)
 	bigtable := data.New(data.Config{Engine: engine, Now: o.Now, AppProfile: instances.AppProfile})
-	s.local = newLocalReads(func(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) (err error) {
+	s.local.serve = func(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) (err error) {
 		defer recovered(btpb.Bigtable_ReadRows_FullMethodName, &err)
 		if err := s.alive(btpb.Bigtable_ReadRows_FullMethodName); err != nil {
 			return err
 		}
 		return bigtable.ReadRows(req, stream)
-	})
+	}
 	btpb.RegisterBigtableServer(s.grpc, bigtable)
 	adminpb.RegisterBigtableTableAdminServer(s.grpc, admin.NewTables(engine, operations, o.Now))
 	adminpb.RegisterBigtableInstanceAdminServer(s.grpc, instances)

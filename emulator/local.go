@@ -21,7 +21,7 @@ import (
 // not take the connection that all others take: its responses go encoded from one
 // goroutine to another.
 type localReads struct {
-	serve func(*btpb.ReadRowsRequest, btpb.Bigtable_ReadRowsServer) error
+	serve func(*btpb.ReadRowsRequest, btpb.Bigtable_ReadRowsServer) error // set before the first call
 
 	mu      sync.Mutex
 	closed  bool
@@ -31,8 +31,8 @@ type localReads struct {
 	workers sync.WaitGroup
 }
 
-func newLocalReads(serve func(*btpb.ReadRowsRequest, btpb.Bigtable_ReadRowsServer) error) *localReads {
-	return &localReads{serve: serve, running: map[*localRead]struct{}{}, calls: make(chan *localRead), idle: make(chan struct{}, 4*runtime.GOMAXPROCS(0))}
+func newLocalReads() *localReads {
+	return &localReads{running: map[*localRead]struct{}{}, calls: make(chan *localRead), idle: make(chan struct{}, 4*runtime.GOMAXPROCS(0))}
 }
 
 // errStopped is what a client is told by a server that has ended.

@@ -115,6 +115,7 @@ func TestRules(t *testing.T) {
 
 		{"contexts", "query/a.go", `import "context"; type t struct { ctx context.Context }`, "in a struct"},
 		{"contexts", "query/a.go", `import "context"; type t func(context.Context)`, ""},
+		{"contexts", "emulator/local.go", `import "context"; type t struct { ctx context.Context }`, ""},
 	} {
 		t.Run(tc.rule+" "+tc.file, func(t *testing.T) {
 			expect(t, tc.rule, tc.want, fstest.MapFS{tc.file: source(tc.file, tc.src)})

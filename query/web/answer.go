@@ -3,7 +3,6 @@ package web
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -165,48 +164,6 @@ func write(w http.ResponseWriter, r *http.Request, status int, contentType strin
 	if r == nil || r.Method != http.MethodHead {
 		w.Write(body) //nolint:errcheck // the client is gone then, and nobody else is to be told
 	}
-}
-
-// maxGathered is the longest body that goes out in one piece with its header.
-const maxGathered = 64 << 10
-
-type connKey struct{}
-
-// listener gives out connections that can gather what is written.
-type listener struct{ net.Listener }
-
-func (l listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &conn{Conn: c}, nil
-}
-
-// conn can gather what is written to it: the HTTP server writes a short answer in two
-// pieces, and each costs both sides a call of the kernel. Who reads and who writes
-// are one goroutine each.
-type conn struct {
-	net.Conn
-	gathering bool
-	gathered  []byte
-}
-
-func (c *conn) Write(b []byte) (int, error) {
-	if !c.gathering {
-		return c.Conn.Write(b)
-	}
-	c.gathered = append(c.gathered, b...)
-	return len(b), nil
-}
-
-func (c *conn) gather() { c.gathering = true }
-
-// release writes what was gathered. An error shows at the next use of the connection.
-func (c *conn) release() {
-	c.gathering = false
-	c.Conn.Write(c.gathered) //nolint:errcheck // see above
-	c.gathered = c.gathered[:0]
 }
 
 // isGRPC reports whether a request is one of gRPC or gRPC-Web.

@@ -148,3 +148,49 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	}
 	return nil
 }
+
+// maxGathered is the longest body that goes out in one piece with its header. A
+// connection keeps so much memory while it is open.
+const maxGathered = 16 << 10
+
+type connKey struct{}
+
+// listener gives out connections that can gather what is written.
+type listener struct{ net.Listener }
+
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: c}, nil
+}
+
+// conn can gather what is written to it: the HTTP server writes a short answer in two
+// pieces, and each costs both sides a call of the kernel. One goroutine writes.
+type conn struct {
+	net.Conn
+	gathering bool
+	gathered  []byte
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	if !c.gathering {
+		return c.Conn.Write(b)
+	}
+	c.gathered = append(c.gathered, b...)
+	return len(b), nil
+}
+
+func (c *conn) gather() { c.gathering = true }
+
+// release writes what was gathered. The HTTP server has taken it for written, so that a
+// connection which did not take all of it is closed: a next answer would go on within
+// the one that was cut.
+func (c *conn) release() {
+	c.gathering = false
+	if _, err := c.Conn.Write(c.gathered); err != nil {
+		c.Close() //nolint:errcheck // the next use tells that it is closed
+	}
+	c.gathered = c.gathered[:0]
+}

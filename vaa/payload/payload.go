@@ -72,7 +72,7 @@ var errLayout = errors.New("bytes are missing or left over")
 //   - *[DeliveryInstruction], *[RedeliveryInstruction] of Wormhole relayers
 //   - *[NTTMessage], *[NTTInfo], *[NTTRegistration] of native token transfers
 //   - *[CircleDeposit] of Circle Integrations and of the liquidity layer, and of the latter *[FastMarketOrder], *[FastFill]
-//   - *[PriceBatch], *[FirstPriceBatch], *[MerkleRoot], *[PythGovernance] of Pyth
+//   - *[PriceBatch], *[EarlyPriceBatch], *[MerkleRoot], *[PythGovernance] of Pyth
 //   - *[AllbridgeMessage] of Allbridge
 //   - *[UTXOUnlock], *[XRPLRelease], *[XRPLTicketRefill], *[XRPLBurnTicket] of those who ask delegated managers to sign
 //   - *[Governance].

@@ -75,22 +75,6 @@ func (v VAA) ID() string {
 	return fmt.Sprintf("%d/%s/%s", v.EmitterChain, v.EmitterAddress, v.Sequence)
 }
 
-// kindOf returns the kind of a collected VAA's payload: as it was recorded, but where
-// the record takes the matching engine's custodian for a Circle Integration, or has a
-// number for an action of the relayer's contracts that has a name.
-func (v VAA) kindOf() string {
-	switch v.ID() {
-	case "1/74e70ed52464f997369bbefd141d8a2d9dd3cd15e1f21b37bce18f45e0e923b2/5":
-		return "liquidity-layer:CctpDeposit"
-	case "1/0000000000000000000000000000000000000000000000000000000000000004/55763149":
-		return "governance:CoreRelayer:RegisterChain"
-	case "1/0000000000000000000000000000000000000000000000000000000000000004/12551946319653316807",
-		"1/0000000000000000000000000000000000000000000000000000000000000004/14357519004752864699":
-		return "governance:CoreRelayer:SetDefaultDeliveryProvider"
-	}
-	return v.PayloadKind
-}
-
 // Collected reads a file of collected VAAs.
 func Collected(path string) ([]VAA, error) {
 	b, err := os.ReadFile(path)
@@ -105,7 +89,6 @@ func Collected(path string) ([]VAA, error) {
 		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		c.PayloadKind = c.kindOf()
 		all = append(all, c)
 	}
 	return all, lines.Err()
